@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the programs of bench/outside/outside.py would fetch: small stand-ins, where a program looks for a copy.
+
+Digits are drawn. Text is Shakespeare's, which pytorch/examples brings along, and words of GLUE's MRPC come from
+accelerate's own samples.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+_GLUE = """import datasets
+import evaluate
+
+class Glue(evaluate.Metric):
+    def _info(self):
+        features = datasets.Features({"predictions": datasets.Value("int64"), "references": datasets.Value("int64")})
+        return evaluate.MetricInfo(description="", citation="", features=features)
+    def _compute(self, predictions, references):
+        return {"accuracy": sum(a == b for a, b in zip(predictions, references)) / len(references)}
+"""
+
+
+def _shakespeare(folder: Path) -> Path:
+    return folder / "examples/distributed/minGPT-ddp/mingpt/data/input.txt"
+
+
+def _nanogpt(folder: Path) -> None:
+    data = folder / "nanoGPT/data/shakespeare_char"
+    shutil.copy(_shakespeare(folder), data)
+    subprocess.run([sys.executable, "prepare.py"], cwd=data, check=True, stdout=subprocess.DEVNULL)
+
+
+def _bert(folder: Path) -> None:
+    """A small one under the name of a big one, with a word list of its own, and the task that it learns."""
+    import transformers
+
+    accelerate = folder / "accelerate"
+    rows = {part: list(csv.DictReader((accelerate / f"tests/test_samples/MRPC/{part}.csv").open()))
+            for part in ("train", "dev")}  # fmt: skip
+    words = {word for row in rows["train"] for word in f"{row['sentence1']} {row['sentence2']}".lower().split()}
+    bert = accelerate / "bert-base-cased"
+    bert.mkdir(exist_ok=True)
+    (bert / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(words)]))
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    config = transformers.BertConfig(vocab_size=len(words) + 5, **shape)
+    transformers.set_seed(7)
+    transformers.BertForSequenceClassification(config).save_pretrained(bert)
+    (bert / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "BertTokenizer", "model_max_length": 512})
+    )
+    (accelerate / "glue").mkdir(exist_ok=True)
+    (accelerate / "glue/glue.py").write_text(_GLUE)
+    mrpc = accelerate / "nyu-mll/glue"
+    mrpc.mkdir(parents=True, exist_ok=True)
+    for part, name in (("train", "train"), ("dev", "validation")):
+        with (mrpc / f"{name}.csv").open("w") as file:
+            table = csv.writer(file)
+            table.writerow(["sentence1", "sentence2", "label", "idx"])
+            table.writerows([row["sentence1"], row["sentence2"], int(row["label"] == "equivalent"), at]
+                            for at, row in enumerate(rows[part] * 12))  # fmt: skip
+    files = "\n".join(f"  - split: {name}\n    path: {name}.csv" for name in ("train", "validation"))
+    (mrpc / "README.md").write_text(f"---\nconfigs:\n- config_name: mrpc\n  data_files:\n{files}\n---\n")
+
+
+def _digits(folder: Path) -> None:
+    raw = folder / "pytorch-lightning/examples/Datasets/MNIST/raw"
+    raw.mkdir(parents=True, exist_ok=True)
+    drawn = random.Random(5)
+    for part, count in (("train", 6000), ("t10k", 512)):
+        head = [count.to_bytes(4, "big"), *([(28).to_bytes(4, "big")] * 2)]
+        (raw / f"{part}-images-idx3-ubyte").write_bytes(b"\0\0\x08\x03" + b"".join(head) + drawn.randbytes(784 * count))
+        labels = bytes(drawn.randrange(10) for _ in range(count))
+        (raw / f"{part}-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01" + head[0] + labels)
+
+
+def _words(folder: Path) -> None:
+    for program in ("pytorch/basics", "fabric/language_model"):
+        data = folder / "pytorch-lightning/examples" / program / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        (data / "wikitext-2.txt").write_text(_shakespeare(folder).read_text()[:1_000_000])
+
+
+_MAKERS: dict[str, Callable[[Path], None]] = {
+    "nanoGPT": _nanogpt,
+    "accelerate": _bert,
+    "pytorch-lightning/examples/Datasets": _digits,
+    "pytorch-lightning": _words,
+}
+
+
+def make(folder: Path) -> None:
+    """For the checkouts that are there."""
+    for place, maker in _MAKERS.items():
+        if (folder / place.partition("/")[0]).is_dir():
+            maker(folder)
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]).resolve())

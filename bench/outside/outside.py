@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs programs that nobody here wrote, by their own library and by Lanecast, and compares what their optimizers make.
+
+    python bench/outside/made_up.py FOLDER      # once: the data that the programs would fetch
+    python bench/outside/outside.py FOLDER [--only NAME] [--json found.json]
+
+FOLDER has checkouts of pytorch/examples, nanoGPT, accelerate, pytorch-lightning and DeepSpeedExamples. On CPUs the
+library is gloo, and Lanecast comes in by LANECAST_TORCH=1 and by `python -m lanecast.torch run`. On GPUs the library is
+NCCL, and Lanecast comes in by LANECAST_TORCH=1 and by LD_PRELOAD. The time of a step is rank 0's median of all but the
+first two, and ends when the GPU does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from programs import PROGRAMS, Program
+
+_HERE = Path(__file__).resolve().parent
+_ON_GPUS = torch.cuda.is_available()
+WAYS = ["nccl", "variable", "preloaded"] if _ON_GPUS else ["gloo", "variable", "run"]
+
+
+@dataclass
+class Found:
+    program: str
+    way: str
+    ended: str  # "well", or how else
+    seconds: float
+    sums: list[list[float]]  # of each rank and step: the absolute values of all parameters
+    step_ms: float | None
+    by: list[str]  # whose the groups were
+
+
+def _preloaded() -> dict[str, str]:
+    from lanecast import _core
+
+    return {"LD_PRELOAD": str(Path(_core.__file__).with_name("liblanecast_nccl.so"))}
+
+
+def _variables(way: str, program: Program, noted: Path) -> dict[str, str]:
+    variables = {
+        **os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "OUTSIDE_FOUND": str(noted),
+        "PYTHONPATH": os.pathsep.join([str(_HERE / "watch"), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "LANECAST_TORCH": "1" if way == "variable" else "0", **program.variables,
+    }  # fmt: skip
+    if way == "run":
+        del variables["LANECAST_TORCH"]
+    return variables | (_preloaded() if way == "preloaded" else {})
+
+
+def run(program: Program, way: str, checkouts: Path, limit_s: float) -> tuple[Found, str]:
+    """In a copy of its folder, so that nothing that it leaves behind is found by the next."""
+    with tempfile.TemporaryDirectory(prefix="outside") as scratch:
+        top, _, below = program.folder.partition("/")
+        shutil.copytree(checkouts / top, Path(scratch) / top, symlinks=True)
+        noted = Path(scratch) / "noted"
+        noted.mkdir()
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={program.ranks}"]
+        through = ["-m", "lanecast.torch", "run"] if way == "run" else []
+        began = time.monotonic()
+        started = subprocess.Popen(
+            [*launcher, *through, *program.command.split()], cwd=Path(scratch) / top / below,
+            env=_variables(way, program, noted), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace",
+        )  # fmt: skip
+        try:
+            said, ended = started.communicate(timeout=limit_s)[0], f"with {started.returncode}"
+        except subprocess.TimeoutExpired:
+            started.terminate()  # torchrun ends its ranks
+            said, ended = started.communicate()[0], f"not within {limit_s:.0f} s"
+        seconds = time.monotonic() - began
+        lines = [[json.loads(line) for line in file.read_text().splitlines()] for file in sorted(noted.iterdir())]
+    times = [took for _, took, _ in lines[0][2:]] if lines else []
+    found = Found(
+        program.name, way, "well" if ended == "with 0" else ended, round(seconds, 1),
+        [[total for total, _, _ in of_rank] for of_rank in lines],
+        round(1e3 * statistics.median(times), 3) if times else None, sorted({of_rank[-1][2] for of_rank in lines}),
+    )  # fmt: skip
+    return found, said
+
+
+def apart(one: Found, other: Found) -> float | None:
+    """The greatest difference of a step's sum, as a share of it."""
+    if [len(each) for each in one.sums] != [len(each) for each in other.sums] or not one.sums:
+        return None
+    pairs = [pair for ranks in zip(one.sums, other.sums, strict=True) for pair in zip(*ranks, strict=True)]
+    return max(abs(a - b) / max(abs(a), 1e-30) for a, b in pairs)
+
+
+def _row(found: Found, theirs: Found) -> str:
+    steps = "/".join(str(len(each)) for each in found.sums) or "0"
+    difference = "" if found is theirs else f"{'-' if (share := apart(theirs, found)) is None else f'{share:.1e}':>9}"
+    return (f"{found.program:38} {found.way:9} ends {found.ended:5} {found.seconds:6.1f} s  steps {steps:7} "
+            f"{found.step_ms or 0:8.2f} ms  {','.join(found.by):10} {difference}")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", action="append", help="names, or beginnings of names")
+    parser.add_argument("--ways", nargs="+", default=WAYS)
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one run")
+    parser.add_argument("--at-once", type=int, default=1, help="how many, for results alone")
+    parser.add_argument("--budget", type=float, default=1e9, help="seconds after which nothing more is begun")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--said", type=Path, help="a folder for what the programs print")
+    given = parser.parse_args()
+    if given.said:
+        given.said.mkdir(parents=True, exist_ok=True)
+    here = [each for each in PROGRAMS if each.wants in ("", "gpu" if _ON_GPUS else "cpu")]
+    only = [each for each in here if any(each.name.startswith(name) for name in given.only or [""])]
+    until = time.monotonic() + given.budget
+
+    def one(task: tuple[Program, str]) -> tuple[Found, str] | None:
+        return run(*task, given.folder.resolve(), given.limit) if time.monotonic() < until else None
+
+    rows, theirs = [], None
+    with ThreadPoolExecutor(given.at_once) as at_once:
+        tasks = [(program, way) for program in only for way in given.ways]
+        for (program, way), done in zip(tasks, at_once.map(one, tasks), strict=True):
+            if done is None:
+                print(f"{program.name} {way}: no time left")
+                continue
+            found, said = done
+            theirs = found if theirs is None or theirs.program != found.program else theirs
+            print(_row(found, theirs), flush=True)
+            rows.append(asdict(found))
+            if given.said:
+                (given.said / f"{program.name}-{way}.txt".replace(" ", "_")).write_text(said)
+            if given.json:
+                given.json.write_text(json.dumps(rows))
+
+
+if __name__ == "__main__":
+    main()

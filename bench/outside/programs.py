@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that nobody here wrote, as their repositories have them: how bench/outside/outside.py starts each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    folder: str  # where it is started, below that of all checkouts
+    command: str  # what follows torchrun
+    ranks: int = 2
+    variables: dict[str, str] = field(default_factory=dict)
+    wants: str = ""  # "gpu" or "cpu", where it serves only these
+
+
+_TP = "examples/distributed/tensor_parallelism"
+_RL = "pytorch-lightning/examples/fabric/reinforcement_learning"
+_RL_SMALL = "--num-envs 2 --total-timesteps 512 --num-steps 64"
+_MINGPT = "main.py data_config.path=data/input.txt trainer_config.max_epochs=1 trainer_config.data_loader_workers=0"
+_NANOGPT = (
+    "train.py config/train_shakespeare_char.py --max_iters=12 --eval_iters=2 --eval_interval=12 --log_interval=4 "
+    "--compile=False --gradient_accumulation_steps=2"
+)
+_ACCELERATORS = {"OUTSIDE_ACCELERATORS": "4"}
+_OFFLINE = {"HF_HUB_OFFLINE": "1"}
+_MOCKED = {"TESTING_MOCKED_DATALOADERS": "1", **_OFFLINE}
+_BY_FEATURE = ("gradient_accumulation", "local_sgd", "ddp_comm_hook", "early_stopping", "multi_process_metrics")
+
+
+def _fabric(ranks: int) -> dict[str, str]:
+    """What `fabric run` sets."""
+    chosen = {"DEVICES": str(ranks), "ACCELERATOR": "cpu", "STRATEGY": "ddp", "NUM_NODES": "1", "PRECISION": "32-true"}
+    return {"LT_CLI_USED": "1"} | {f"LT_{name}": value for name, value in chosen.items()}
+
+
+PROGRAMS = [
+    Program("ddp", "examples/distributed/ddp", "example.py", 2, _ACCELERATORS),
+    Program("ddp tutorial", "examples/distributed/ddp-tutorial-series", "multigpu_torchrun.py 2 1", wants="gpu"),
+    Program("FSDP2", "examples/distributed/FSDP2", "example.py", 2, _ACCELERATORS),
+    Program("FSDP2, mixed", "examples/distributed/FSDP2", "example.py --mixed-precision", 2, _ACCELERATORS),
+    Program("tensor parallel", _TP, "tensor_parallel_example.py", 2, _ACCELERATORS),
+    Program("sequence parallel", _TP, "sequence_parallel_example.py", 2, _ACCELERATORS),
+    Program("two-dimensional", _TP, "fsdp_tp_example.py", 2, _ACCELERATORS),
+    Program("minGPT", "examples/distributed/minGPT-ddp/mingpt",
+            f"{_MINGPT} data_config.truncate=0.02 trainer_config.batch_size=64", 2, _ACCELERATORS, "gpu"),
+    Program("minGPT, small", "examples/distributed/minGPT-ddp/mingpt",
+            f"{_MINGPT} data_config.truncate=0.001 trainer_config.batch_size=32 gpt_config.n_layer=2 "
+            "gpt_config.n_embd=64 data_config.block_size=64 trainer_config.use_amp=False", 2, _ACCELERATORS, "cpu"),
+    Program("nanoGPT", "nanoGPT", _NANOGPT, 2, wants="gpu"),
+    Program("nanoGPT, small", "nanoGPT",
+            f"{_NANOGPT} --backend=gloo --n_layer=2 --n_embd=48 --batch_size=4 --block_size=64",
+            2, _ACCELERATORS, "cpu"),
+    *(Program(f"accelerate {name}", "accelerate", f"examples/by_feature/{name}.py --cpu", 2, _MOCKED, "cpu")
+      for name in _BY_FEATURE),
+    *(Program(f"accelerate {name}", "accelerate", f"examples/by_feature/{name}.py", 2, _MOCKED, "gpu")
+      for name in ("local_sgd", "ddp_comm_hook")),
+    Program("accelerate nlp_example", "accelerate", "examples/nlp_example.py --cpu", 2, _OFFLINE, "cpu"),
+    Program("accelerate nlp_example", "accelerate", "examples/nlp_example.py --mixed_precision bf16", 2, _OFFLINE,
+            "gpu"),
+    Program("Lightning transformer", "pytorch-lightning/examples/pytorch/basics", "transformer.py", wants="gpu"),
+    Program("Fabric language model", "pytorch-lightning/examples/fabric/language_model", "train.py", wants="gpu"),
+    Program("Fabric PPO, torch", _RL, f"train_torch.py {_RL_SMALL} --cuda", wants="gpu"),
+    Program("Fabric PPO, torch", _RL, f"train_torch.py {_RL_SMALL}", wants="cpu"),
+    Program("Fabric PPO", _RL, f"train_fabric.py {_RL_SMALL}", 2, _fabric(2), "cpu"),
+    Program("Fabric PPO, decoupled", _RL, f"train_fabric_decoupled.py {_RL_SMALL}", 3, _fabric(3), "cpu"),
+    Program("Fabric image classifier", "pytorch-lightning/examples/fabric/image_classifier",
+            "train_fabric.py --epochs 1 --batch-size 256", 2, _fabric(2), "cpu"),
+    Program("Lightning autoencoder", "pytorch-lightning/examples/pytorch/basics",
+            "autoencoder.py --trainer.max_epochs=1 --trainer.accelerator=cpu --trainer.devices=2 "
+            "--trainer.strategy=ddp --trainer.enable_progress_bar=false --data.batch_size=256", 2, wants="cpu"),
+    *(Program(f"DeepSpeed variable batches{', pipeline' if stages else ''}",
+              "DeepSpeedExamples/training/data_efficiency/variable_batch_size_and_lr",
+              f"variable_batch_size_and_lr_example.py --pipeline-num-stages {stages}", wants="cpu")
+      for stages in (0, 2)),
+]  # fmt: skip
