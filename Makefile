@@ -2,7 +2,8 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BUILD := build/dev
-# Wheels are made for these; TORCH_RELEASES="2.13.0 …" in the environment names the releases of torch.
+# Wheels are made for these. In the environment TORCH_RELEASES="2.13.0 …" names the releases of torch, and TORCH_TRIED=2.13.0
+# one with which the wheels are tried.
 PYTHONS ?= $(PYTHON)
 # Folders are prerequisites, and make would build src/x/kernels from src/x/kernels.cpp.
 MAKEFLAGS += --no-builtin-rules

@@ -2,7 +2,8 @@
 """Builds the wheel that users get, into dist/: with the GPU kernels and torch's adapters, one for each Python.
 
 wheels.py [PYTHON ...]: commands, such as python3.13; without one, the Python that runs this. Each has an environment in
-build/wheels, and the core's objects, in build/objects, are compiled once for all.
+build/wheels, and the core's objects, in build/objects, are compiled once for all. Each wheel is tried in a clean
+environment, by a program of torch as well where TORCH_TRIED names a release of torch; PyPI's takes some GB.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def check(python: str, wheel: Path) -> None:
     listed = [str(own), "tools/adapters.py", "--list"]
     releases = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
     run(".ci/wheel", wheel, *releases)
-    run(".ci/wheel_runs", wheel, python)
+    run(".ci/wheel_runs", wheel, python, *os.environ.get("TORCH_TRIED", "").split())
 
 
 def main(pythons: list[str]) -> None:

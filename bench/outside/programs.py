@@ -25,6 +25,8 @@ _NANOGPT = (
     "--compile=False --gradient_accumulation_steps=2"
 )
 _ACCELERATORS = {"OUTSIDE_ACCELERATORS": "4"}
+# It gives its layers no values: they are what lay in the memory, which the C library makes zeros.
+_ZEROED = {**_ACCELERATORS, "MALLOC_PERTURB_": "255"}
 _OFFLINE = {"HF_HUB_OFFLINE": "1"}
 _MOCKED = {"TESTING_MOCKED_DATALOADERS": "1", **_OFFLINE}
 _BY_FEATURE = ("gradient_accumulation", "local_sgd", "ddp_comm_hook", "early_stopping", "multi_process_metrics")
@@ -39,8 +41,8 @@ def _fabric(ranks: int) -> dict[str, str]:
 PROGRAMS = [
     Program("ddp", "examples/distributed/ddp", "example.py", 2, _ACCELERATORS),
     Program("ddp tutorial", "examples/distributed/ddp-tutorial-series", "multigpu_torchrun.py 2 1", wants="gpu"),
-    Program("FSDP2", "examples/distributed/FSDP2", "example.py", 2, _ACCELERATORS),
-    Program("FSDP2, mixed", "examples/distributed/FSDP2", "example.py --mixed-precision", 2, _ACCELERATORS),
+    Program("FSDP2", "examples/distributed/FSDP2", "example.py", 2, _ZEROED),
+    Program("FSDP2, mixed", "examples/distributed/FSDP2", "example.py --mixed-precision", 2, _ZEROED),
     Program("tensor parallel", _TP, "tensor_parallel_example.py", 2, _ACCELERATORS),
     Program("sequence parallel", _TP, "sequence_parallel_example.py", 2, _ACCELERATORS),
     Program("two-dimensional", _TP, "fsdp_tp_example.py", 2, _ACCELERATORS),
