@@ -17,8 +17,8 @@ import pytest
 import lanecast
 from lanecast import Communicator
 
-DEADLINE_S = 60.0
-SOON_S = DEADLINE_S / 2  # milliseconds on an idle machine
+DEADLINE_S = 60.0  # that no wait here ends by: its error would be another
+SOON_S = DEADLINE_S / 2  # of what does not wait
 REASON = "rank {}: this communicator was aborted and takes no more calls: enough of it"
 COUNTS = (0, 1, 7, 1000, 400_001)
 
@@ -61,61 +61,56 @@ def of_mpi(comm: Communicator, count: int) -> None:
 CALLS: tuple[Callable[[Communicator, int], None], ...] = (all_reduce, started, persistent, barrier, message, split)
 
 
-def is_told(comm: Communicator, call: Callable[[], Any]) -> float:
-    """The call ends with the reason; so does each later one, and an abort here changes nothing. The time of the end."""
+def is_told(comm: Communicator, call: Callable[[], Any]) -> None:
+    """The call ends with the reason; so does each later one, and an abort here changes nothing."""
     reason = REASON.format(comm.size - 1)
     with pytest.raises(lanecast.TransportError) as caught:
         call()
-    at_s = time.monotonic()
     assert reason in str(caught.value), str(caught.value)
     comm.abort("too late")
     with pytest.raises(lanecast.TransportError, match="has failed and takes no more calls; make a new one") as caught:
         comm.all_reduce(np.ones(1))
     assert reason in str(caught.value), str(caught.value)
     assert "too late" not in str(caught.value)
-    return at_s
 
 
-def aborts(comm: Communicator) -> float:
-    """The time of it."""
+def aborts(comm: Communicator) -> None:
     at_s = time.monotonic()
     comm.abort("enough of it")
     comm.abort("once more")
     assert time.monotonic() - at_s < SOON_S
     with pytest.raises(lanecast.TransportError, match=r"aborted.*enough of it"):
         comm.all_reduce(np.ones(1))
-    return at_s
 
 
-def latest(comm: Communicator, at_s: float) -> float:
-    """Seconds from the last rank's time to the latest of all; and the parent works."""
-    times = np.empty(comm.size)
-    comm.all_gather_into_tensor(times, np.array([at_s]))
-    return float(times.max() - times[-1])
+def works(comm: Communicator) -> None:
+    ranks = np.empty(comm.size)
+    comm.all_gather_into_tensor(ranks, np.array([float(comm.rank)]))
+    assert ranks.tolist() == list(range(comm.size))
 
 
-def in_a_call(comm: Communicator, call: Callable[[Communicator, int], None], count: int, goes: bool) -> float:
+def in_a_call(comm: Communicator, call: Callable[[Communicator, int], None], count: int, goes: bool) -> None:
     """goes: the last rank destroys its communicator at once, as ncclCommAbort does."""
     child = comm.split(0)
     assert child is not None
     if comm.rank < comm.size - 1:
-        return latest(comm, is_told(child, lambda: call(child, count)))
-    time.sleep(0.1)
-    at_s = aborts(child)
-    if goes:
-        del child
-    return latest(comm, at_s)
+        is_told(child, lambda: call(child, count))
+    else:
+        time.sleep(0.1)
+        aborts(child)
+        if goes:
+            del child
+    works(comm)
 
 
 def until_it_fails(comm: Communicator, call: Callable[[Communicator, int], None]) -> None:
     """Of calls that need not wait for anybody: a moment after the abort one fails, if not the first."""
-    end_s = time.monotonic() + SOON_S
-    while time.monotonic() < end_s:
+    for _ in range(1000):
         call(comm, 1)
         time.sleep(0.01)
 
 
-def between_calls(comm: Communicator, call: Callable[[Communicator, int], None], used: bool) -> float:
+def between_calls(comm: Communicator, call: Callable[[Communicator, int], None], used: bool) -> None:
     child = comm.split(0)
     assert child is not None
     if used:
@@ -125,33 +120,24 @@ def between_calls(comm: Communicator, call: Callable[[Communicator, int], None],
         aborts(child)
     comm.barrier()
     time.sleep(0.1)
-    begin_s = time.monotonic()
-    if comm.rank == comm.size - 1:
-        return latest(comm, 0.0)
-    return latest(comm, is_told(child, lambda: until_it_fails(child, call)) - begin_s)
+    if comm.rank < comm.size - 1:
+        is_told(child, lambda: until_it_fails(child, call))
+    works(comm)
 
 
-def run(comm: Communicator) -> list[str]:
-    """What took too long."""
-    found = []
+def run(comm: Communicator) -> None:
     in_wait = (*CALLS, of_mpi) if comm.transports == "mpi" else CALLS
-
-    def judge(what: str, took_s: float) -> None:
-        if took_s >= SOON_S:
-            found.append(f"{what}: {took_s:.3f} s")
-
     for k, call in enumerate(in_wait):
         for count in COUNTS if call is all_reduce else COUNTS[k : k + 1] or COUNTS[1:2]:
-            judge(f"in {call.__name__} of {count}", in_a_call(comm, call, max(count, 1), goes=k % 2 == 1))
+            in_a_call(comm, call, max(count, 1), goes=k % 2 == 1)
     for call in (*in_wait, broadcast):
         for used in (True, False):
-            judge(f"between, {call.__name__}, used {used}", between_calls(comm, call, used))
-    return found
+            between_calls(comm, call, used)
 
 
 def main() -> None:
     comm = lanecast.init(transports=sys.argv[1], timeout_s=DEADLINE_S)
-    assert run(comm) == []
+    run(comm)
     print("as it should be")
 
 

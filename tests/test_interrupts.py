@@ -24,7 +24,6 @@ import lanecast
 from lanecast import Communicator, _core
 from pipe_jobs import PipeJob, Tell
 
-SOON_S = 20.0  # milliseconds on an idle machine, and half of the deadline that no wait here is to end by
 Waits = Callable[[Communicator], Any]
 
 
@@ -108,9 +107,9 @@ def come(job: PipeJob) -> None:
 @pytest.mark.parametrize("waits", [all_reduces, pytest.param(splits, marks=pytest.mark.long)])
 def test_a_handler_may_abort_the_call_that_it_interrupts(waits: Waits) -> None:
     job = signalled(handler_aborts, waits, signal.SIGUSR1)
-    aborted = job.outcome(1, SOON_S)
+    aborted = job.outcome(1)
     come(job)
-    outcomes = [job.outcome(0, SOON_S), aborted]
+    outcomes = [job.outcome(0), aborted]
     assert [outcome.error for outcome in outcomes] == ["TransportError"] * 2, outcomes
     assert all("the user has had enough" in outcome.text for outcome in outcomes), outcomes
 
@@ -118,9 +117,9 @@ def test_a_handler_may_abort_the_call_that_it_interrupts(waits: Waits) -> None:
 @pytest.mark.parametrize("waits", [all_reduces, pytest.param(splits, marks=pytest.mark.long)])
 def test_a_handler_is_refused_other_calls_and_the_call_goes_on(waits: Waits) -> None:
     job = signalled(handler_calls, waits, signal.SIGUSR1)
-    assert job.told(1, SOON_S) == "handled"
+    assert job.told(1) == "handled"
     come(job)
-    outcomes = [job.outcome(rank, SOON_S) for rank in range(2)]
+    outcomes = [job.outcome(rank) for rank in range(2)]
     assert [outcome.error for outcome in outcomes] == [""] * 2, outcomes
     assert re.search("rank 1: a signal's handler runs inside a call", outcomes[1].value[0])
 
@@ -128,9 +127,9 @@ def test_a_handler_is_refused_other_calls_and_the_call_goes_on(waits: Waits) -> 
 @pytest.mark.parametrize("waits", [splits, takes_over_models])
 def test_ctrl_c_ends_what_ranks_come_together_for(waits: Waits) -> None:
     job = signalled(never_comes, waits, signal.SIGINT)
-    assert job.outcome(1, SOON_S).error == "KeyboardInterrupt"
+    assert job.outcome(1).error == "KeyboardInterrupt"
     come(job)
-    job.outcome(0, SOON_S)
+    job.outcome(0)
 
 
 def blocks(comm: Communicator) -> None:

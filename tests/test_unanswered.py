@@ -20,13 +20,12 @@ from pipe_jobs import PipeJob
 from unanswered_calls import UNANSWERED, UNANSWERED_NATIVE, provoke, recv, run_legal, sums
 
 PROGRAM = str(Path(__file__).parent / "unanswered_calls.py")
-SOON_S = 30.0  # some hundredths on an idle machine, and half of the deadline of a minute
 
 
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("name", UNANSWERED)
 def test_among_threads(name: str, size: int) -> None:
-    assert max(lanecast.run_threads(size, lambda comm: provoke(comm, name), timeout_s=60.0)) < SOON_S
+    lanecast.run_threads(size, lambda comm: provoke(comm, name), timeout_s=60.0)
 
 
 @pytest.mark.parametrize("size", [1, 3, 7])
@@ -48,14 +47,12 @@ def test_many_random_programs_that_can_end_do(transports: str) -> None:
         mpich(4, [sys.executable, legal_programs.__file__, transports, "100", str(many)], timeout_s=900.0)
 
 
-def provoke_all(comm: Communicator, _: Callable[[Any], None]) -> dict[str, float]:
-    took = {}
+def provoke_all(comm: Communicator, _: Callable[[Any], None]) -> None:
     for name in UNANSWERED:
         child = comm.split(0)
         assert child is not None
-        took[name] = provoke(child, name)
+        provoke(child, name)
     run_legal(comm)
-    return took
 
 
 @pytest.mark.parametrize("transports", ["shm", "ucx"])
@@ -63,7 +60,6 @@ def test_among_processes(transports: str) -> None:
     job = PipeJob(3, provoke_all, hosts="aaa" if transports == "shm" else "abc", transports=transports, timeout_s=60.0)
     outcomes = [job.outcome(rank) for rank in range(3)]
     assert [outcome.error for outcome in outcomes] == [""] * 3, outcomes
-    assert max(max(outcome.value.values()) for outcome in outcomes) < SOON_S, outcomes
     job.end()
 
 
@@ -73,9 +69,8 @@ def test_over_mpi(launch: str) -> None:
         output = mpich(3, [sys.executable, PROGRAM, "mpi"])
     else:
         output = openmpi(3, [str(OPENMPI / "python"), PROGRAM, "mpi"])
-    took = [float(seconds) for seconds in re.findall(r"^\w+ (\d+\.\d+)$", output, re.MULTILINE)]
-    assert len(took) == 3 * len(UNANSWERED | UNANSWERED_NATIVE), output
-    assert max(took) < SOON_S, output
+    told = re.findall(r"^(\w+) ended as it should$", output, re.MULTILINE)
+    assert len(told) == 3 * len(UNANSWERED | UNANSWERED_NATIVE), output
 
 
 def test_a_started_call_needs_its_own_group_alone_until_the_caller_goes_on() -> None:

@@ -193,19 +193,16 @@ UNANSWERED_NATIVE = {
 }
 
 
-def provoke(comm: Communicator, name: str) -> float:
-    """Makes the calls and checks the error; the seconds until it came."""
+def provoke(comm: Communicator, name: str) -> None:
+    """Makes the calls and checks the error, which at the deadline would be another."""
     case = (UNANSWERED | UNANSWERED_NATIVE)[name]
-    begin = time.monotonic()
     text = ""
     try:
         for call in case.zero if comm.rank == 0 else case.others:
             call(comm)
     except lanecast.TransportError as error:
         text = str(error)
-    took_s = time.monotonic() - begin
     assert re.search(case.says, text), f"{name}: rank {comm.rank}: {text!r}"
-    return took_s
 
 
 def nothing_at_all(comm: Communicator) -> None:
@@ -368,8 +365,8 @@ def main() -> None:
     for name in sys.argv[2:] or names:
         child = comm.split(0)
         assert child is not None
-        took_s = provoke(child, name)
-        os.write(1, f"{name} {took_s:.3f}\n".encode())  # in one piece, whatever the others print
+        provoke(child, name)
+        os.write(1, f"{name} ended as it should\n".encode())  # in one piece, whatever the others print
         sums(comm)  # unharmed
     run_legal(comm)
 

@@ -31,7 +31,9 @@ constexpr std::size_t kStackBytes = 256 << 10;
 constexpr std::size_t kStackBytes = 32 << 10;
 #endif
 constexpr std::size_t kStacksKept = 8;  // of blocks
-constexpr int kPatience = 100;          // turns in which all wait for another block, before it leaves the cores to that
+/// Turns in which all wait for another block, before it leaves the cores to that. Few: on a busy machine a yield lasts
+/// as long as all others want to run, while who has slept goes on at once.
+constexpr int kPatience = 4;
 
 /// Stacks of all threads of a block, used again: to map their pages took most of a launch's time.
 class Stacks {

@@ -118,12 +118,10 @@ def aborted_by_the_first(way: str) -> None:
     if way == "between" and dist.get_rank() == 1:
         dist.barrier()
         time.sleep(0.1)
-    begin = time.monotonic()
     if dist.get_rank() == 0:
         time.sleep(0.0 if way == "between" else 0.5)
         group._get_backend(torch.device("cpu")).abort()
-    raised(call, dist.DistBackendError, "rank 0: this communicator was aborted")
-    assert time.monotonic() - begin < 10
+    raised(call, dist.DistBackendError, "rank 0: this communicator was aborted")  # at the deadline it would be another
     raised(call, dist.DistBackendError, "has failed", "rank 0: this communicator was aborted")
     if way != "between" or dist.get_rank() == 0:
         dist.barrier()
@@ -161,9 +159,7 @@ def abort_while_gloo_is_awaited() -> None:
     waiting = threading.Thread(target=call)
     waiting.start()
     time.sleep(0.5)
-    begin = time.monotonic()
     group._get_backend(torch.device("cpu")).abort()
-    assert time.monotonic() - begin < 5
     assert waiting.is_alive()
     raised(lambda: dist.all_reduce(torch.eye(3).to_sparse(), group=group), dist.DistBackendError, "aborted")
     waiting.join()

@@ -66,7 +66,7 @@ def check_monitored_barrier_names_the_missing() -> None:
     """On rank 0; the others hear of it from that one, and the group goes on."""
     if size() == 1:
         return
-    group = dist.new_group(timeout=timedelta(seconds=60))
+    group = dist.new_group(timeout=timedelta(seconds=120))
     for all_of_them in (False, True):
         begin = time.monotonic()
         if me() == 0:
@@ -77,7 +77,7 @@ def check_monitored_barrier_names_the_missing() -> None:
             told = raised(dist.monitored_barrier, group, SHORT)
             assert f"Rank {me()} successfully reached monitoredBarrier" in told
             assert "Rank 1 failed" in told
-        assert time.monotonic() - begin < 20
+        assert time.monotonic() - begin < 60
         dist.barrier()
         if me() == 1 or (all_of_them and me() > 1):  # who comes later learns that the others have given up
             assert "Rank" in raised(dist.monitored_barrier, group)
