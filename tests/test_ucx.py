@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import re
 import subprocess
@@ -16,6 +18,7 @@ import pytest
 
 import lanecast
 from collective_cases import Case, run_cases
+from gpu_stand_in import another
 from lanecast import Communicator, _core
 from lanecast.cli import info
 from pipe_jobs import PipeJob
@@ -97,6 +100,31 @@ def test_nics_that_reach_nobody_are_named_with_their_variable(lanes: str) -> Non
             outcome.text,
         ), outcome
     job.end()
+
+
+def in_a_network_of_its_own(comm: Communicator, _: Tell) -> str:
+    """Each rank in a network namespace without a NIC, while /sys shows those of the host."""
+    clone_newnet = 0x40000000
+    if ctypes.CDLL(None, use_errno=True).unshare(clone_newnet) != 0:
+        return os.strerror(ctypes.get_errno())
+    os.environ["LANECAST_HOST"] = "ab"[comm.rank]
+    try:
+        another(comm, transports="ucx", timeout_s=20.0).all_reduce(np.ones(3))
+    except lanecast.TransportError as error:
+        return str(error)
+    return ""
+
+
+def test_nics_are_those_of_the_network_namespace() -> None:
+    job = PipeJob(2, in_a_network_of_its_own, timeout_s=40.0)
+    outcomes = [job.outcome(rank) for rank in range(2)]
+    job.end()
+    if os.strerror(errno.EPERM) in [outcome.value for outcome in outcomes]:
+        pytest.skip("this user may not make network namespaces")
+    for outcome in outcomes:
+        assert re.search(r"this host has (\w+, )*lo \(down\)[^()]*: name NICs by which all hosts", outcome.value), (
+            outcome
+        )
 
 
 def test_info_says_which_ucx_knows_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/ucx/nics.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <system_error>
 
@@ -32,6 +36,22 @@ bool has_any(const char* class_of_devices) {
   std::error_code unreadable;
   const fs::path devices = fs::path("/sys/class") / class_of_devices;
   return is_there(devices) && !fs::is_empty(devices, unreadable);
+}
+
+std::string nics_here() {
+  std::map<std::string, bool> is_up;  // of each interface there is an entry for each kind of address
+  ifaddrs* interfaces = nullptr;
+  if (getifaddrs(&interfaces) == 0) {
+    for (const ifaddrs* each = interfaces; each; each = each->ifa_next)
+      is_up[each->ifa_name] |= (each->ifa_flags & IFF_UP) != 0;
+    freeifaddrs(interfaces);
+  }
+  std::error_code none;
+  for (const fs::directory_entry& nic : fs::directory_iterator("/sys/class/infiniband", none))
+    is_up[nic.path().filename().string()] = true;
+  std::string text;
+  for (const auto& [name, up] : is_up) text += (text.empty() ? "" : ", ") + name + (up ? "" : " (down)");
+  return text.empty() ? "no NIC" : text;
 }
 
 bool over_tcp(const std::vector<std::string>& devices) {

@@ -15,6 +15,9 @@ std::vector<std::string> devices();
 /// Is there a device of that class? "infiniband"; "cxi_user", which is Slingshot.
 bool has_any(const char* class_of_devices);
 
+/// For people: all that this process reaches, which may be in a network namespace of its own.
+std::string nics_here();
+
 /// Does the kernel carry the messages, and not the NIC by itself?
 bool over_tcp(const std::vector<std::string>& devices);
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -14,8 +13,6 @@
 namespace lanecast::ucx {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr unsigned kApiMajor = 1, kApiMinor = 12;
 constexpr auto kToClose = std::chrono::milliseconds(800);  // a second in all with the time for a farewell
 
@@ -25,13 +22,7 @@ std::string told() {
   for (const char* variable : {"UCX_NET_DEVICES", "UCX_TLS", "LANECAST_NICS"})
     if (const char* value = std::getenv(variable))
       text += std::string(text.empty() ? " was told " : ", ") + variable + "=" + value;
-  std::string here;
-  for (const char* kind : {"net", "infiniband"}) {
-    std::error_code none;
-    for (const fs::directory_entry& nic : fs::directory_iterator(fs::path("/sys/class") / kind, none))
-      here += (here.empty() ? "" : ", ") + nic.path().filename().string();
-  }
-  return "UCX" + (text.empty() ? " was told nothing" : text) + ", and this host has " + here +
+  return "UCX" + (text.empty() ? " was told nothing" : text) + ", and this host has " + nics_here() +
          ": name NICs by which all hosts reach each other in LANECAST_NICS or UCX_NET_DEVICES, and a network's "
          "transports in UCX_TLS, on all ranks (ucx_info -d lists both)";
 }
