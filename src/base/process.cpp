@@ -14,12 +14,14 @@ namespace lanecast {
 namespace {
 
 struct Stat {
+  char state = '?';
   int parent = -1;
+  std::int64_t processor_ticks = -1;
   std::uint64_t start_ticks = 0;
 };
 
-/// Fields 4 and 22 of /proc/<pid>/stat, proc(5), of a living process; none of one that has ended. Some sandboxes report
-/// 0 for every process. `unknown`: where this process may open no more files.
+/// Fields 3, 4, 14 and 15, and 22 of /proc/<pid>/stat, proc(5), of a living process; none of one that has ended. Some
+/// sandboxes report 0 for every process. `unknown`: where this process may open no more files.
 std::optional<Stat> stat_of(int pid, std::optional<Stat> unknown) {
   errno = 0;
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
@@ -30,13 +32,16 @@ std::optional<Stat> stat_of(int pid, std::optional<Stat> unknown) {
   }
   // Field 2, the program's name, is the only one that may hold blanks and brackets.
   std::istringstream fields(line.substr(line.rfind(')') + 1));
-  char state = 0;
   Stat found;
-  fields >> state >> found.parent;
+  fields >> found.state >> found.parent;
   std::string skipped;
-  for (int field = 5; field < 22; ++field) fields >> skipped;
+  for (int field = 5; field < 14; ++field) fields >> skipped;
+  std::int64_t of_user = 0, of_system = 0;
+  fields >> of_user >> of_system;
+  found.processor_ticks = of_user + of_system;
+  for (int field = 16; field < 22; ++field) fields >> skipped;
   fields >> found.start_ticks;
-  if (state == 'Z' || state == 'X') return {};
+  if (found.state == 'Z' || found.state == 'X') return {};
   return found;
 }
 
@@ -49,6 +54,10 @@ Process::Process(int pid) : pid_(pid) {
 }
 
 int Process::parent() const { return stat_of(pid_, {}).value_or(Stat{}).parent; }
+
+char Process::state() const { return stat_of(pid_, {}).value_or(Stat{.state = 'Z'}).state; }
+
+std::int64_t Process::processor_ticks() const { return stat_of(pid_, {}).value_or(Stat{}).processor_ticks; }
 
 bool Process::has_ended() const {
   const auto stat = stat_of(pid_, Stat{.start_ticks = start_ticks_});

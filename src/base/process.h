@@ -17,6 +17,10 @@ class Process {
   int parent() const;
   /// Reads one file of /proc: microseconds. A killed child that its parent has not waited for counts as ended.
   bool has_ended() const;
+  /// As proc(5) abbreviates what it does: 'R' runs, 'S' sleeps, 'T' is stopped, 'Z' where it has ended.
+  char state() const;
+  /// Processor time that it has taken; -1 where it has ended.
+  std::int64_t processor_ticks() const;
 
  private:
   int pid_ = -1;
