@@ -126,3 +126,12 @@ def test_process_may_end_without_destroying(tmp_path: Path) -> None:
         }
     """)
     mpich(2, [str(compiled(source, tmp_path))])
+
+
+@pytest.mark.parametrize(("ranks", "processes"), [(2, 3), pytest.param(3, 4, marks=pytest.mark.long)])
+def test_ranks_with_helpers(ranks: int, processes: int, tmp_path: Path) -> None:
+    """All kinds of calls by every number that is tried; no MPI takes part."""
+    program = compiled(ROOT / "tests/c/helpers.c", tmp_path)
+    command = [str(program), str(ranks), str(processes), sys.executable]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stdout) == (0, f"{ranks} ranks of {processes} processes\n"), done.stderr

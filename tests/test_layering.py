@@ -31,9 +31,10 @@ ALLOWED = {
         *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
     },
     "profiles": {"base", "topology", "plan", "algorithms", "select", "runtime"},
+    "helpers": {"base", "runtime"},
     "capi": {
         *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
-        *("runtime", "profiles"),
+        *("runtime", "profiles", "helpers"),
     },
 }
 # Rooms inside a room that may include one more: emulated NICs are played by copy engines.

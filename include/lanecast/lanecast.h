@@ -93,7 +93,8 @@ typedef int (*lanecastInterruptFn)(lanecastError_t* why, void* ctx);
  * versions add have their defaults. What is left at its default here is taken from the environment, where the variable
  * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT,
  * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_STEPS, LANECAST_MAX_CTAS,
- * LANECAST_GPU_MESSAGES, LANECAST_LINKS, LANECAST_ALLOW_SHARED_GPU, LANECAST_PROFILE. */
+ * LANECAST_GPU_MESSAGES, LANECAST_LINKS, LANECAST_ALLOW_SHARED_GPU, LANECAST_PROFILE, LANECAST_PROCESSES_PER_GPU,
+ * LANECAST_ALLOW_SHARED_CORES. */
 typedef struct {
   size_t size;            /* of this struct, in bytes: its version */
   const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */
@@ -124,6 +125,12 @@ typedef struct {
   int job_options;      /* 1: topology, transports and algorithm above describe the job as well; 0: this communicator */
   lanecastError_t* left_aside; /* receives what variables, and files in the user's cache, say that is of no use here,
                                   and why, a line each; empty: nothing. NULL: it is written to stderr */
+  int processes_per_gpu; /* lanecastCommInitAllGather: this process and so many less one beside it, its helpers, each of
+                            which moves a slice of the all-reduces, all-gathers and reduce-scatters of the host's memory
+                            where that is faster: docs/explanation/processes-per-gpu.md; 1: none; 0: as
+                            LANECAST_PROCESSES_PER_GPU says for communicators of a whole job, else 1 */
+  int allow_shared_cores; /* 1: helpers may share cores, to try things out; 0: they may not */
+  const char* python;     /* a Python with this version of the package, which runs helpers; NULL: "python3" */
 } lanecastConfig_t;
 
 #define LANECAST_CONFIG_INITIALIZER \
@@ -149,6 +156,9 @@ typedef struct {
    NULL,                            \
    0,                               \
    NULL,                            \
+   0,                               \
+   NULL,                            \
+   0,                               \
    0,                               \
    NULL}
 

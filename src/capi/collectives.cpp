@@ -8,13 +8,13 @@ namespace lanecast::capi {
 namespace {
 
 lanecastResult_t run(const lanecastCall_t& call, lanecastComm_t comm) {
-  return guarded(comm, [&](Communicator& core) { core.run(call_from(call, core), core.options().interrupt); });
+  return guarded(comm, [&](Communicator& core) { comm->run(call_from(call, core)); });
 }
 
 lanecastResult_t run_v(const lanecastCall_t& call, lanecastComm_t comm) {
   return guarded(comm, [&](Communicator& core) {
     require(call.counts, "counts", core);
-    core.run(call_from(call, core), core.options().interrupt);
+    comm->run(call_from(call, core));
   });
 }
 
@@ -46,7 +46,7 @@ lanecastResult_t lanecastRunBesideOthers(const lanecastCall_t* call, double time
                                          lanecastError_t* error) {
   return beside_others(timeout_s, comm, error, [&](Communicator& core, std::optional<double> timeout) {
     require(call, "call", core);
-    core.run(call_from(*call, core), core.options().interrupt, BesideOthers{timeout});
+    comm->run(call_from(*call, core), BesideOthers{timeout});
   });
 }
 

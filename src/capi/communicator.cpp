@@ -15,7 +15,7 @@ namespace {
 
 /// Each communicator made here has a helper of its own, which its splits share: there is no global one to find. Its
 /// thread starts with the first started call.
-lanecastComm_t make(Surroundings around, const lanecastConfig_t* config) {
+lanecastComm_t make(Surroundings around, const lanecastConfig_t* config, const helpers::HelpersWanted& wanted) {
   auto comm = std::make_unique<lanecastComm>();
   CommunicatorOptions options = options_from(config, around.bootstrap.size);
   comm->core =
@@ -26,6 +26,10 @@ lanecastComm_t make(Surroundings around, const lanecastConfig_t* config) {
   if (comm->core->rank() == 0)
     left_aside.insert(left_aside.begin(), comm->core->options().left_aside.begin(),
                       comm->core->options().left_aside.end());
+  if (wanted.processes > 1) {
+    comm->crew = helpers::start_crew(*comm->core, wanted);
+    if (!comm->crew->obstacle().empty() && comm->core->rank() == 0) left_aside.push_back(comm->crew->obstacle());
+  }
   tell_left_aside(config, left_aside);
   return comm.release();
 }
@@ -35,7 +39,8 @@ lanecastResult_t init(lanecastComm_t* comm, const lanecastConfig_t* config, cons
   return guarded(error_of(config), [&] {
     if (!comm) throw UsageError("comm: null pointer");
     *comm = nullptr;
-    *comm = make(around(), config);
+    const helpers::HelpersWanted wanted = helpers_in(config);
+    *comm = make(around(), config, wanted);
   });
 }
 
@@ -91,6 +96,10 @@ lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int n
 
 lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm, const lanecastConfig_t* config) {
   return init(comm, config, [&] {
+    if (helpers_in(config).processes > 1)
+      throw UsageError(
+          "processes_per_gpu: under an MPI's launcher helpers are ranks, which lanecast.init() of Python deals out; "
+          "here give 1 (LANECAST_PROCESSES_PER_GPU), or make the communicator by lanecastCommInitAllGather");
     std::shared_ptr<MpiApi> mpi = running_mpi(mpi_comm);
     const double timeout_s = timeout_to_begin_s(options_from(config, 0));
     return among_mpi(MpiCommunicator::duplicate(mpi, mpi->parent_at(mpi_comm), {timeout_s, interrupt_of(config)}));
@@ -102,8 +111,12 @@ lanecastResult_t lanecastCommSplit(lanecastComm_t comm, int color, int key, lane
     if (!newcomm) throw UsageError("rank " + std::to_string(parent.rank()) + ": newcomm: null pointer");
     *newcomm = nullptr;
     auto made = std::make_unique<lanecastComm>();
+    std::vector<helpers::Member> members;
+    if (comm->crew) members = comm->crew->split(color, key);
     made->core = parent.split(color, key, parent.options().interrupt);
-    if (made->core) *newcomm = made.release();
+    if (!made->core) return;
+    if (comm->crew) made->crew = std::make_unique<helpers::Crew>(*made->core, std::move(members));
+    *newcomm = made.release();
   });
 }
 

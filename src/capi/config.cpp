@@ -2,8 +2,10 @@
 #include "capi/config.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <string>
@@ -34,6 +36,20 @@ lanecastConfig_t completed(const lanecastConfig_t& config) {
   lanecastConfig_t whole = LANECAST_CONFIG_INITIALIZER;
   std::memcpy(&whole, &config, std::min(config.size, sizeof whole));
   return whole;
+}
+
+constexpr const char *kProcesses = "LANECAST_PROCESSES_PER_GPU", *kSharedCores = "LANECAST_ALLOW_SHARED_CORES";
+
+/// 0 for what is no number.
+int number_in(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
+bool switched_on(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text && (std::string_view(text) == "1" || std::string_view(text) == "true");
 }
 
 std::string text_or_empty(const char* text) { return text ? text : ""; }
@@ -99,6 +115,21 @@ std::string profile_of(const lanecastConfig_t* config) {
 }
 
 bool over_mpi(const lanecastConfig_t* config) { return config && switched("mpi", completed(*config).mpi); }
+
+helpers::HelpersWanted helpers_in(const lanecastConfig_t* config) {
+  const lanecastConfig_t given = config ? completed(*config) : lanecastConfig_t LANECAST_CONFIG_INITIALIZER;
+  helpers::HelpersWanted wanted;
+  wanted.python = given.python && *given.python ? given.python : "python3";
+  wanted.shared_cores = switched("allow_shared_cores", given.allow_shared_cores) || switched_on(kSharedCores);
+  const char* const variable = given.job_size == 0 ? std::getenv(kProcesses) : nullptr;
+  const bool by_variable = given.processes_per_gpu == 0 && variable && *variable;
+  wanted.processes = by_variable ? number_in(variable) : given.processes_per_gpu == 0 ? 1 : given.processes_per_gpu;
+  if (wanted.processes < 1 || wanted.processes > helpers::kMostProcesses)
+    throw UsageError((by_variable ? std::string(kProcesses) + "=" + variable
+                                  : "processes_per_gpu=" + std::to_string(wanted.processes)) +
+                     ": expected 1 to " + std::to_string(helpers::kMostProcesses));
+  return wanted;
+}
 
 Interrupt interrupt_of(const lanecastConfig_t* config) {
   return config ? interrupt_in(completed(*config)) : Interrupt();

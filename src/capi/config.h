@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "helpers/starting.h"
 #include "lanecast/lanecast.h"
 #include "runtime/request/options.h"
 
@@ -22,6 +23,9 @@ std::string profile_of(const lanecastConfig_t* config);
 
 /// May messages go over MPI as well? Throws as options_from() does.
 bool over_mpi(const lanecastConfig_t* config);
+
+/// How many helpers, and what runs them. Throws as options_from() does.
+helpers::HelpersWanted helpers_in(const lanecastConfig_t* config);
 
 /// Where the text of a failed init goes, or null. Reads nothing of a struct of no known size.
 lanecastError_t* error_of(const lanecastConfig_t* config);

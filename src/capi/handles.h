@@ -6,10 +6,12 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
+#include "helpers/crew.h"
 #include "lanecast/lanecast.h"
 #include "runtime/communicator/persistent.h"
 
@@ -18,6 +20,22 @@ struct lanecastComm {
   // Shared with the works, which may be waited for after the communicator has gone.
   std::shared_ptr<lanecastError_t> error = std::make_shared<lanecastError_t>();
   std::map<void*, std::shared_ptr<lanecast::peers::SharedMemory>> memory;  // from lanecastMemAlloc
+  std::unique_ptr<lanecast::helpers::Crew> crew;                           // null: calls go by this process alone
+
+  // Of calls on the host's memory.
+  void run(const lanecast::Call& call, std::optional<lanecast::BesideOthers> beside = {}) {
+    const lanecast::Interrupt& interrupt = core->options().interrupt;
+    if (crew && crew->takes(call)) return crew->run(call, interrupt, beside);
+    core->run(call, interrupt, beside);
+  }
+  std::shared_ptr<lanecast::Work> start(const lanecast::Call& call) {
+    const lanecast::Interrupt& interrupt = core->options().interrupt;
+    return crew && crew->takes(call) ? crew->start(call, interrupt) : core->start(call, interrupt);
+  }
+  std::string waits_for(const lanecast::Work& work) {
+    std::string text = crew ? crew->waits_for(work) : "";
+    return text.empty() ? core->waits_for(work) : text;
+  }
 };
 
 struct lanecastMemory {

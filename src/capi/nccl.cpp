@@ -43,7 +43,8 @@ int gather_of_one(const void* in, void* out, size_t bytes, void*) {
   return 0;
 }
 
-ncclResult_t init_alone(ncclComm_t* comm, const lanecastConfig_t& config) {
+ncclResult_t init_alone(ncclComm_t* comm, lanecastConfig_t config) {
+  config.processes_per_gpu = 1;  // helpers are for the host's memory
   return nccl_result(lanecastCommInitAllGather(comm, 0, 1, gather_of_one, nullptr, &config));
 }
 

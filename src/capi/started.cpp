@@ -6,13 +6,13 @@ namespace lanecast::capi {
 namespace {
 
 lanecastResult_t start(const lanecastCall_t& call, const Target& target) {
-  return start(target, [&](Communicator& core) { return core.start(call_from(call, core), core.options().interrupt); });
+  return start(target, [&](Communicator& core) { return target.comm->start(call_from(call, core)); });
 }
 
 lanecastResult_t start_v(const lanecastCall_t& call, const Target& target) {
   return start(target, [&](Communicator& core) {
     require(call.counts, "counts", core);
-    return core.start(call_from(call, core), core.options().interrupt);
+    return target.comm->start(call_from(call, core));
   });
 }
 
@@ -55,7 +55,7 @@ lanecastResult_t lanecastReduceScatterVStart(const void* sendbuff, void* recvbuf
 lanecastResult_t lanecastStart(const lanecastCall_t* call, lanecastComm_t comm, lanecastWork_t* work) {
   return start({comm, work}, [&](Communicator& core) {
     require(call, "call", core);
-    return core.start(call_from(*call, core), core.options().interrupt);
+    return comm->start(call_from(*call, core));
   });
 }
 

@@ -19,7 +19,7 @@ lanecastResult_t lanecastTest(lanecastWork_t work, int* done) {
 lanecastResult_t lanecastWaitsFor(lanecastWork_t work, lanecastComm_t comm, char* text, size_t bytes) {
   if (!work || !comm || (bytes > 0 && !text)) return lanecastUsageError;
   return guarded(static_cast<lanecastError_t*>(nullptr), [&] {
-    const std::string whole = comm->core->waits_for(*work->core);
+    const std::string whole = comm->waits_for(*work->core);
     if (bytes > 0) text[whole.copy(text, bytes - 1)] = '\0';
   });
 }

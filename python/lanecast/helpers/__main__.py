@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A helper as its leader starts it: `python -m lanecast.helpers FILE CORES`; the file is its end of a channel."""
+"""A helper as its leader starts it: `python -m lanecast.helpers FILE LEADER LEADERS PLACE PROCESSES`.
+
+FILE: its end of a channel. Then which of its host's leaders its own is, and which of that one's processes it is.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import socket
 import sys
 from typing import Any
 
-from lanecast import _core
+from lanecast import _core, nics
 from lanecast.helpers import placing, serving
 from lanecast.helpers.channel import Channel, Closed
 from lanecast.helpers.options import from_text
@@ -37,8 +40,10 @@ def _started(channel: Channel) -> tuple[Any, int]:
 
 def main() -> int:
     serving.ignore_interrupts()
-    placing.take_cores(int(core) for core in sys.argv[2].split(","))
-    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    file, leader_here, leaders, place, processes = map(int, sys.argv[1:])
+    placing.take_cores(placing.cores_of(placing.cores_here(), leaders, processes)[leader_here][place])
+    os.environ.update(nics.variables_of(leader_here * processes + place, leaders * processes))
+    channel = Channel(socket.socket(fileno=file))
     try:
         core, leader = _started(channel)
     except Closed:

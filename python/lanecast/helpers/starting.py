@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from lanecast import _core, nics
+from lanecast import _core
 from lanecast.helpers import on_gpu, placing
 from lanecast.helpers.agreeing import gather, refuse_together
 from lanecast.helpers.channel import Channel, Closed
@@ -34,10 +34,7 @@ def start(core: Any, processes: int, options: dict[str, Any], *, shared_cores: b
     cores, place = placing.cores_here(), here.index(core.rank)
     refuse_together(core, placing.crowding(core.rank, len(cores), len(here) * processes, allowed=shared_cores))
     cores_of_mine = placing.cores_of(cores, len(here), processes)[place]
-    members = [
-        _start_one(k, cores_of_mine[k], nics.variables_of(place * processes + k, len(here) * processes))
-        for k in range(1, processes)
-    ]
+    members = [_start_one((place, len(here), k, processes), cores_of_mine[k]) for k in range(1, processes)]
     made = {
         "do": "make",
         "rank": core.rank,
@@ -59,14 +56,13 @@ def start(core: Any, processes: int, options: dict[str, Any], *, shared_cores: b
         raise
 
 
-def _start_one(place: int, cores: Sequence[int], environment: dict[str, str]) -> Member:
+def _start_one(seat: tuple[int, int, int, int], cores: Sequence[int]) -> Member:
+    """seat: as the helper's program takes it. cores: which it takes then."""
     mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    command = [sys.executable, "-P", "-m", "lanecast.helpers", str(theirs.fileno()), ",".join(map(str, cores))]
+    command = [sys.executable, "-P", "-m", "lanecast.helpers", str(theirs.fileno()), *map(str, seat)]
     with theirs:
-        process = subprocess.Popen(
-            command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env={**_inherited(), **environment}
-        )
-    return Member(place, process.pid, tuple(cores), Channel(mine), StartedProcess(process))
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=_inherited())
+    return Member(seat[2], process.pid, tuple(cores), Channel(mine), StartedProcess(process))
 
 
 def _inherited() -> dict[str, str]:

@@ -118,6 +118,7 @@ lanecastComm_t made_by_all(NcclExchange& exchange, const RealNccl& nccl, std::st
   lanecastError_t error{};
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
   config.error = &error;
+  config.processes_per_gpu = 1;  // helpers are for the host's memory
   config.kernel_cache = cache.c_str();
   config.gpu_libraries = folders.c_str();  // algorithm "nccl" is the real one, not this library in its place
   if (const char* given = std::getenv("LANECAST_TIMEOUT"); given == nullptr || *given == '\0')
