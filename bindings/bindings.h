@@ -25,6 +25,7 @@ void bind_gpu_libraries(nanobind::module_& m);
 void bind_profiles(nanobind::module_& m);
 void bind_surprises(nanobind::module_& m);
 void bind_runtime(nanobind::module_& m);
+void bind_helper_trials(nanobind::module_& m);
 void bind_mpi_baseline(nanobind::module_& m);
 
 }  // namespace lanecast

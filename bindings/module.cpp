@@ -21,6 +21,7 @@ NB_MODULE(_core, m) {
   lanecast::bind_gpu_libraries(m);
   lanecast::bind_surprises(m);
   lanecast::bind_runtime(m);
+  lanecast::bind_helper_trials(m);
   lanecast::bind_link_times(m);
   lanecast::bind_transports(m);
   lanecast::bind_emulated(m);
