@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import sys
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
@@ -45,6 +46,9 @@ def make(given: Any, options: Any) -> Any:
     )
     options.kernel_cache = options.kernel_cache or os.fsencode(_core.user_cache("kernels") or "")
     options.gpu_libraries = options.gpu_libraries or ":".join(gpu_libraries.folders())
+    options.python = options.python or sys.executable
+    if options.processes_per_gpu == 0 and dist.is_initialized():
+        options.processes_per_gpu = 1  # the variable is for the default group: a mesh has many others
     options.profile = finding.written_out(options.profile)
     return compiled.make(given.store, given.group_rank, given.group_size, options, _understudy, memory.of_group)
 

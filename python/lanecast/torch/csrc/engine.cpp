@@ -48,6 +48,9 @@ lanecastConfig_t config_from(const Options& options, lanecastError_t& error) {
   config.kernel_cache = or_null(options.kernel_cache);
   config.gpu_libraries = or_null(options.gpu_libraries);
   config.profile = or_null(options.profile);
+  config.processes_per_gpu = options.processes_per_gpu;
+  config.allow_shared_cores = options.allow_shared_cores;
+  config.python = or_null(options.python);
   config.interrupt = &Signals::hear_for_core;
   config.job_size = options.job_size;
   config.job_ranks = options.job_ranks.empty() ? nullptr : options.job_ranks.data();

@@ -53,6 +53,9 @@ void bind(py::module_& module) {
       .def_readwrite("kernel_cache", &Options::kernel_cache)
       .def_readwrite("gpu_libraries", &Options::gpu_libraries)
       .def_readwrite("profile", &Options::profile)
+      .def_readwrite("processes_per_gpu", &Options::processes_per_gpu)
+      .def_readwrite("allow_shared_cores", &Options::allow_shared_cores)
+      .def_readwrite("python", &Options::python)
       .def_readwrite("job_size", &Options::job_size)
       .def_readwrite("job_ranks", &Options::job_ranks);
   py::class_<Backend, c10d::Backend, c10::intrusive_ptr<Backend>>(module, "Backend")

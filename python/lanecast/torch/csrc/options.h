@@ -27,6 +27,9 @@ struct Options final : c10d::Backend::Options {
   int max_ctas = 0;                         // 0: as many as leave enough to the computation
   std::string kernel_cache, gpu_libraries;  // folders
   std::string profile;
+  int processes_per_gpu = 0;  // of calls on CPU tensors
+  bool allow_shared_cores = false;
+  std::string python;          // that runs helpers
   int job_size = 0;            // of the job that variables describe, where the group has not all of its ranks
   std::vector<int> job_ranks;  // which ones it has
   bool job_options = false;    // what stands above describes the job, too
@@ -55,6 +58,7 @@ struct Options final : c10d::Backend::Options {
     if (kernel_cache.empty()) kernel_cache = of_another.kernel_cache;
     if (gpu_libraries.empty()) gpu_libraries = of_another.gpu_libraries;
     if (profile.empty()) profile = of_another.profile;
+    if (python.empty()) python = of_another.python;
   }
 };
 
