@@ -225,6 +225,13 @@ void bind_gpu(nb::module_& m, nb::class_<Communicator>& communicator) {
         c.enqueue(call, on_stream(stream, device));
       },
       "index"_a, "slices"_a);
+  def_enqueue<int, int>(
+      communicator, "enqueue_slice_async",
+      [](Communicator& c, int index, int slices, Call call, int device, std::uintptr_t stream) {
+        call.slice = {index, slices};
+        return c.enqueue(call, beside_stream(stream, device));
+      },
+      "index"_a, "slices"_a, nb::keep_alive<0, 1>());
   communicator
       .def(
           "enqueue_messages",

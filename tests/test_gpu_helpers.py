@@ -22,6 +22,7 @@ from lanecast import Communicator, _core
 from lanecast.cluster.gpu_nics import Network, parse
 from lanecast.helpers import on_gpu
 from lanecast.helpers.leading import Leader
+from lanecast.helpers.started import HelpedDeviceWork
 from pipe_jobs import PipeJob, Tell
 from test_helpers_going_wrong import gone
 
@@ -92,6 +93,37 @@ def test_slices_that_each_process_moves(
 ) -> None:
     shape = between_hosts(topology) if topology else {}
     for outcome in outcomes(size, partial(moves_slices, algorithms), kernel_cache, **shape, **OPTIONS):
+        assert (outcome.text, outcome.value) == ("", [])
+
+
+def starts_slices(algorithms: tuple[str, ...], comm: Communicator, _: Tell) -> list[str]:
+    """Several calls under way, waited for in another order, with one between that the leader makes alone."""
+    assert isinstance(comm, Leader)
+    comm.use_processes(3)
+    rank, size = comm.rank, comm.size
+    wrong = []
+    for algorithm, turn in itertools.product(algorithms, range(3)):
+        vectors = [OnGpu(rank, np.full(COUNT + k, rank + k, np.int32)) for k in range(3)]
+        works = [comm.all_reduce(each.tensor, algorithm=algorithm, async_op=True) for each in vectors]
+        word = OnGpu(rank, np.full(5, rank, np.int32))
+        comm.broadcast(word.tensor, 1)
+        for work in works if turn % 2 else reversed(works):
+            assert isinstance(work, HelpedDeviceWork)
+            work.synchronize()
+            assert work.is_completed()
+        comm.synchronize()
+        found = [sorted(set(each.array.tolist())) for each in (*vectors, word)]
+        expected = [[sum(range(size)) + size * k] for k in range(3)]
+        if found != [*expected, [1]]:
+            wrong.append(f"{algorithm}: {found}")
+    return wrong
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("topology", ["", pytest.param("2x1", marks=pytest.mark.long)])
+def test_started_calls_have_helpers_on_gpus(topology: str, kernel_cache: str) -> None:
+    shape = between_hosts(topology) if topology else {}
+    for outcome in outcomes(2, partial(starts_slices, ("", "ring")), kernel_cache, **shape, **OPTIONS):
         assert (outcome.text, outcome.value) == ("", [])
 
 

@@ -30,7 +30,7 @@ from lanecast.helpers.images import Images, fetch, put_back
 from lanecast.helpers.member import Member
 from lanecast.helpers.memory import OwnedMemory, address_of
 from lanecast.helpers.slices import counts_of, leaves_some_empty, parts_read, parts_written, ranges
-from lanecast.helpers.started import HelpedWork, StartedCalls
+from lanecast.helpers.started import HelpedDeviceWork, HelpedWork, StartedCalls
 
 _GRACE_S = 5.0  # for a helper to end by itself
 _LOOK_S = 0.5  # between looks at a helper that has not answered
@@ -89,22 +89,24 @@ class Crew:
                 self._say_gone()
 
     def start(self, held: Any, call: Bound, processes: int) -> HelpedWork:
-        """The same of a call in the CPU's memory, while this process goes on. held: the communicator's started calls.
+        """The same while this process goes on. held: the communicator's started calls.
 
-        Raises UsageError as run(), and for an MPI that does not let threads call it.
+        On a GPU it waits for the stream that fills the buffers. Raises UsageError as run(), and for an MPI that does
+        not let threads call it.
         """
         with self._lock:
             call, buffers, at_work = self._prepared(call, processes)
             self._send(call, buffers, at_work)
             try:
-                own = self._core.start_slice(held, 0, 1 + len(at_work), *call)
+                own = self._start_own(held, call, buffers, 1 + len(at_work))
             except (_core.UsageError, TypeError):
                 self._collect(at_work, refused=True)
                 raise
             except BaseException:
                 self.end()
                 raise
-            work = HelpedWork(own, call, at_work, self._started)
+            kind = HelpedDeviceWork if buffers.on_gpu else HelpedWork
+            work = kind(own, (call, buffers), at_work, self._started)
             self._started.add(work)
             return work
 
@@ -149,6 +151,11 @@ class Crew:
         fetch(images[0], originals[0], ranges(parts_read(call, rank, size), 0, processes), buffers.element)
         self._core.run_slice(0, processes, *call._replace(source=images[0], target=images[1]))
         put_back(images[1], originals[1], ranges(parts_written(call, rank, size), 0, processes), buffers.element)
+
+    def _start_own(self, held: Any, call: Bound, buffers: Buffers, processes: int) -> Any:
+        if not buffers.on_gpu:
+            return self._core.start_slice(held, 0, processes, *call)
+        return on_gpu.start_slice(self._core, held, call, 0, processes)
 
     def _refuse_shared_gpu(self, bus_id: str) -> None:
         """Once, by all ranks alike. Collective."""
@@ -321,6 +328,7 @@ class Crew:
         for member in self._members:
             member.end(max(0.0, until - time.monotonic()))
         self._kept.clear()
+        self._started.forget_failed()
 
 
 def closed_with(holder: object, crew: Crew) -> None:

@@ -15,6 +15,7 @@ from lanecast.communicator import Communicator
 from lanecast.helpers.choosing import Trials
 from lanecast.helpers.crew import Crew, closed_with
 from lanecast.helpers.member import Member
+from lanecast.helpers.on_gpu import through_hosts
 from lanecast.helpers.slices import SLICED
 from lanecast.work import Work
 
@@ -42,8 +43,8 @@ class Leader(Communicator):
         """Move every call from now on by so many processes; None: by as many as were found to be fastest.
 
         Equal on all ranks. Calls on a GPU's memory go by several processes only where this says so: each maps the
-        tensors and calls its own kernels on its slice, and the call ends when the result is there. Started ones go by
-        the leader. Raises UsageError for more than there are.
+        tensors and calls its own kernels on its slice, and the call ends when the result is there. Raises UsageError
+        for more than there are.
         """
         if processes is not None and not 1 <= index(processes) <= self._crew.processes:
             raise _core.UsageError(
@@ -70,7 +71,7 @@ class Leader(Communicator):
             return super()._make(asked, async_op, counts)
         call = self._bound(asked, counts)
         on_gpu = isinstance(call.source, DeviceBuffer)
-        if not self._crew.is_open or (on_gpu and (async_op or not self._trials.pinned_to_several)):
+        if not self._crew.is_open or (on_gpu and not self._trials.pinned_to_several):
             return super()._make(asked, async_op, counts)
         if not isinstance(call.algorithm, str) or not isinstance(call.chunks, int):
             return super()._make(asked, async_op, counts)  # which says what is wrong
@@ -78,6 +79,6 @@ class Leader(Communicator):
             self._trials.run(call, self._crew)
             return None
         number = self._trials.known(call, self._crew)
-        if number == 1:
+        if number == 1 or (on_gpu and through_hosts(call)):
             return super()._make(asked, async_op, counts)
         return self._crew.start(self._held, call, number)

@@ -10,6 +10,7 @@ from typing import Any
 from lanecast import _core
 from lanecast._core import DeviceBuffer
 from lanecast.bound import Bound
+from lanecast.device_calls import DeviceWork
 from lanecast.dtypes import itemsize
 from lanecast.helpers.memory import Place
 
@@ -41,6 +42,13 @@ def move_slice(core: Any, call: Bound, index: int, slices: int) -> None:
     """By this process's own communicator; returns when it is done."""
     core.enqueue_slice(index, slices, *call)
     core.synchronize()
+
+
+def start_slice(core: Any, held: Any, call: Bound, index: int, slices: int) -> DeviceWork:
+    """The same beside the caller's stream, which goes on. held: the communicator's started calls."""
+    tensors = (call.source.owner, call.target.owner)
+    own = core.enqueue_slice_async(index, slices, *call)
+    return DeviceWork(own, held, call.target.later_streams(), tensors)
 
 
 class Borrowed:

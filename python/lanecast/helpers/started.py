@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lanecast import _core
-from lanecast.bound import Bound
 from lanecast.helpers.member import Member
 from lanecast.work import Work
 
@@ -20,11 +19,10 @@ Collect = Callable[[Sequence[Member]], None]  # takes the answers of these, and 
 class HelpedWork(Work):
     """A call under way that several processes move."""
 
-    def __init__(self, own: Any, call: Bound, at_work: Sequence[Member], calls: StartedCalls) -> None:
-        """own: the leader's slice."""
+    def __init__(self, own: Any, buffers: Any, at_work: Sequence[Member], calls: StartedCalls) -> None:
+        """own: the leader's slice. buffers: what helpers read and write until they have answered."""
         super().__init__(own)
-        self._calls = calls
-        self.buffers = (call.source, call.target)  # which helpers write until they have answered
+        self._calls, self._buffers = calls, buffers
         self.unanswered = list(at_work)
         self.error: BaseException | None = None
 
@@ -43,6 +41,17 @@ class HelpedWork(Work):
         return super().is_completed() and self._calls.has_finished(self)
 
 
+class HelpedDeviceWork(HelpedWork):
+    """The same on a GPU's tensors: wait() blocks the host until the helpers' slices are there."""
+
+    _core: Any
+
+    def synchronize(self) -> None:
+        """Block the host until the call is done. Raises as wait() does."""
+        self._core.synchronize()
+        self.wait()
+
+
 class StartedCalls:
     """Of one leader, in their order."""
 
@@ -50,6 +59,7 @@ class StartedCalls:
         """lock: of whoever speaks with helpers. end: lets go of these."""
         self._lock, self._collect, self.end = lock, collect, end
         self._open: deque[HelpedWork] = deque()
+        self._failed: list[HelpedWork] = []  # helpers may write to their buffers until they end
 
     def add(self, work: HelpedWork) -> None:
         """By who has the lock, and has told the helpers."""
@@ -75,6 +85,10 @@ class StartedCalls:
                 self._lock.release()
         return not work.unanswered
 
+    def forget_failed(self) -> None:
+        """Once all helpers have ended."""
+        self._failed.clear()
+
     def look(self) -> None:
         """Take the answers that are there; by who has the lock."""
         while self._open:
@@ -95,7 +109,8 @@ class StartedCalls:
             self._collect(members)
         except BaseException as error:
             self.end()
-            for failed in (work, *self._open):  # nobody answers any more
+            self._failed += [work, *self._open]
+            for failed in self._failed:  # nobody answers any more
                 failed.error = failed.error or error
                 failed.unanswered.clear()
             self._open.clear()
