@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import signal
 import threading
 import time
@@ -130,6 +131,37 @@ def test_a_helper_that_is_stopped_is_named_after_the_deadline() -> None:
     assert gone(pids)
 
 
+def who_ends(draw: random.Random, job: PipeJob, helpers: list[list[int]]) -> tuple[int, int]:
+    """A rank, and a process of it: the leader or a helper."""
+    rank = draw.randrange(2)
+    leader = job.processes[rank].pid
+    assert leader is not None
+    return rank, draw.choice([leader, *helpers[rank]])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("seed", range(25))
+def test_any_process_may_end_or_stop_at_any_point(seed: int, how: signal.Signals) -> None:
+    draw = random.Random(seed)
+    timeout_s = 60.0 if how == signal.SIGKILL else 3.0
+    job = PipeJob(2, draw.choice([calls_for_ever, starts_for_ever]), **{**OPTIONS, "timeout_s": timeout_s})
+    helpers = [job.told(rank) for rank in range(2)]
+    rank, pid = who_ends(draw, job, helpers)
+    time.sleep(draw.random() * 0.3)
+    os.kill(pid, how)
+    leads = pid == job.processes[rank].pid
+    outcome = job.outcome(1 - rank)
+    assert outcome.error in {"TransportError", "LostPeerError", "TimeoutError"}, outcome
+    assert f"rank {rank}" in outcome.text or "its helper " in outcome.text, outcome
+    if how == signal.SIGSTOP:
+        os.kill(pid, signal.SIGCONT)
+    if not (leads and how == signal.SIGKILL):
+        assert job.outcome(rank).error in {"TransportError", "LostPeerError", "TimeoutError"}
+    job.end()
+    assert gone([*helpers[0], *helpers[1]])
+
+
 def refuses_and_goes_on(comm: Communicator, _: Tell) -> list[str]:
     assert isinstance(comm, Leader)
     comm.use_processes(3)
@@ -198,6 +230,10 @@ def test_slices_cover_every_part_once(processes: int) -> None:
     assert sorted(taken) == list(range(sum(parts)))
 
 
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def left_over() -> tuple[int, int, int]:
     """Files, threads and mappings of this process."""
     gc.collect()
@@ -205,10 +241,12 @@ def left_over() -> tuple[int, int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), maps
 
 
-@pytest.mark.parametrize("times", [4, pytest.param(25, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [4, pytest.param(1000, marks=pytest.mark.long)])
 def test_nothing_grows_with_communicators_that_come_and_go(times: int) -> None:
-    seen = []
-    for _ in range(times):
+    seen, resident = [], 0
+    for turn in range(times):
+        if turn == times // 10:
+            resident = resident_bytes()
         comm = lanecast.from_all_gather(0, 1, lambda mine: mine, processes_per_gpu=2, allow_shared_cores=True)
         assert isinstance(comm, Leader)
         pids = [helper.pid for helper in comm.helpers]
@@ -220,6 +258,7 @@ def test_nothing_grows_with_communicators_that_come_and_go(times: int) -> None:
         seen.append(left_over())
         assert gone(pids)
     assert seen[1] == seen[-1]
+    assert resident_bytes() - resident < (8 << 20)
 
 
 def test_a_helper_that_waits_takes_no_processor_time() -> None:
