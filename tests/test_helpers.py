@@ -15,7 +15,8 @@ import pytest
 
 from collective_cases import Case, run_cases
 from gpu_stand_in import another
-from lanecast import Communicator
+from lanecast import Communicator, _core
+from lanecast.bound import KIND
 from lanecast.helpers import report
 from lanecast.helpers.leading import Leader
 from lanecast.job import Job
@@ -150,6 +151,26 @@ def splits(outer: Communicator, _: Tell) -> None:
 
 def test_children_have_helpers() -> None:
     both_end_well(splits)
+
+
+def test_numbers_of_processes_are_tried_in_turn_and_one_stays() -> None:
+    kind, size = KIND["all_reduce"], 3 << 20
+    for seconds, found in (((9.0, 5.0, 4.0, 6.0), 4), ((9.0, 8.6, 8.8, 9.0), 1), ((9.0, 8.5, 8.8, 9.0), 2)):
+        trials = _core.ProcessTrials(6)
+        of = dict(zip((1, 2, 4, 6), seconds, strict=True))
+        tried: list[tuple[int, bool]] = []
+        while not trials.is_due(kind, size):
+            number, is_timed = trials.next(kind, size + len(tried))  # sizes within a factor of two are one class
+            tried.append((number, is_timed))
+            trials.note(kind, size, number, of[number] * (1 if is_timed else 2))
+        assert tried == [(number, timed) for number in (1, 2, 4, 6) for timed in (False, True, True)]
+        assert trials.best(kind, size) == pytest.approx([each / size for each in seconds])
+        assert (trials.found(kind, size), trials.calls_until_due) == (0, 12)
+        trials.settle(kind, size, trials.best(kind, size))
+        assert (trials.found(kind, size), trials.next(kind, size), trials.is_due(kind, size)) == (
+            found, (found, False), False,
+        )  # fmt: skip
+        assert trials.next(kind, 2 * size) == (1, False), "another class"
 
 
 @pytest.mark.parametrize(
