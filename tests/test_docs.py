@@ -24,6 +24,7 @@ from lanecast.bench import gpu_processes, runner, training
 from lanecast.cli import app
 from lanecast.cluster import registry
 from lanecast.cluster.cluster import Cluster
+from lanecast.learn import gpu_measuring
 from lanecast.scale import build
 
 ROOT = Path(__file__).parent.parent
@@ -123,7 +124,8 @@ def test_commands_are_accepted(
     monkeypatch.setattr(launch, "job", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(gpu_processes, "start_ranks", lambda *_, **__: (_ for _ in ()).throw(SystemExit(0)))
     monkeypatch.setattr(runner, "_compare", lambda *_: None)
-    monkeypatch.setattr(training, "require_torch", lambda: (_ for _ in ()).throw(SystemExit(0)))
+    for module in (training, gpu_measuring):
+        monkeypatch.setattr(module, "require_torch", lambda: (_ for _ in ()).throw(SystemExit(0)))
     # So are simulations.
     monkeypatch.setattr(build, "simulator", lambda *_: (_ for _ in ()).throw(SystemExit(0)))
     # So are clusters, and none that is up is taken down.

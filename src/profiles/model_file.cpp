@@ -128,8 +128,9 @@ WayCalls calls_in(const JsonField& trained) {
                        : word.text() == "captured"    ? &calls.captured
                        : word.text() == "symmetric"   ? &calls.symmetric
                        : word.text() == "copy_engine" ? &calls.copy_engine
+                       : word.text() == "few_ctas"    ? &calls.few_ctas
                                                       : nullptr;
-    if (flag == nullptr) word.refuse(word.str() + "; known: half, captured, symmetric, copy_engine");
+    if (flag == nullptr) word.refuse(word.str() + "; known: half, captured, symmetric, copy_engine, few_ctas");
     *flag = true;
   }
   return calls;

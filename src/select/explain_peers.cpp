@@ -13,8 +13,11 @@ namespace {
 /// What is known of an engine's time.
 std::optional<Choice> choice_of(PeerEngine engine, const PeerQuestion& question, const PeerLines& lines) {
   const PeerTraffic& traffic = question.traffic;
-  const std::optional<double> timed = lines.learned().seconds(engine, traffic, question.has_staging);
-  if (timed && takes(engine, traffic)) return Choice{std::string(name_of(engine)), 1, *timed, 0, /*measured=*/true};
+  // Times of whole calls and predictions say nothing beside each other.
+  if (lines.learned().is_timed(traffic, question.has_staging)) {
+    const std::optional<double> timed = lines.learned().seconds(engine, traffic, question.has_staging);
+    return timed ? std::optional(Choice{std::string(name_of(engine)), 1, *timed, 0, /*measured=*/true}) : std::nullopt;
+  }
   const std::optional<double> seconds = predicted_s(engine, traffic, lines);
   if (!takes(engine, traffic) || !seconds) return {};
   const bool measured = lines.measured(traffic);
@@ -32,11 +35,14 @@ std::optional<Choice> choice_of(PeerEngine engine, const PeerQuestion& question,
   return choice;
 }
 
-std::string why_not(PeerEngine engine, const PeerQuestion& question) {
+std::string why_not(PeerEngine engine, const PeerQuestion& question, const PeerLines& lines) {
   const PeerTraffic& traffic = question.traffic;
   if (engine == PeerEngine::nccl && !traffic.nccl) return question.no_nccl;
-  if (engine == PeerEngine::direct && direct_has(traffic.kind)) return "the buffers do not lie in symmetric memory";
+  if (engine == PeerEngine::direct && direct_has(traffic.kind) && !traffic.symmetric)
+    return "the buffers do not lie in symmetric memory";
   if (!takes(engine, traffic)) return "has no " + std::string(name_of(traffic.kind));
+  if (lines.learned().is_timed(traffic, question.has_staging))
+    return "was the fastest at no size where such calls were timed";
   return "not timed among " + std::to_string(traffic.ranks) + " such GPUs; `lanecast tune --device cuda` does";
 }
 
@@ -77,7 +83,7 @@ Explanation explain(const PeerQuestion& question, const PeerLines& lines) {
     const auto engine = static_cast<PeerEngine>(k);
     if (auto choice = choice_of(engine, question, lines))
       found.candidates.push_back(std::move(*choice));
-    else if (std::string why = why_not(engine, question); !why.empty())
+    else if (std::string why = why_not(engine, question, lines); !why.empty())
       found.left_out.push_back({std::string(name_of(engine)), std::move(why)});
   }
   const std::string_view fastest_way = by_trial(found, question, lines);
@@ -86,7 +92,8 @@ Explanation explain(const PeerQuestion& question, const PeerLines& lines) {
   std::ranges::sort(found.candidates, {}, [&](const Choice& choice) {
     return std::pair(!learned && choice.algorithm != fastest_way, choice.seconds);
   });
-  found.chosen = *std::ranges::find(found.candidates, fastest_way, &Choice::algorithm);
+  const auto taken = std::ranges::find(found.candidates, fastest_way, &Choice::algorithm);
+  found.chosen = taken == found.candidates.end() ? found.candidates.front() : *taken;
   if (learned) {
     found.chosen.decided_by = Decider::learned;
     found.chosen.timed =

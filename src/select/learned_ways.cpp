@@ -17,8 +17,8 @@ std::size_t bytes_at(double log2_bytes) { return static_cast<std::size_t>(std::l
 /// Can calls of the one kind go by what holds for the other? Sums of 16-bit floats go as others where nobody has timed
 /// them; symmetric memory and copy engines need not be used.
 bool holds_for(const WayCalls& learned, const WayCalls& call) {
-  return learned.captured == call.captured && learned.half <= call.half && learned.symmetric <= call.symmetric &&
-         learned.copy_engine <= call.copy_engine;
+  return learned.captured == call.captured && learned.few_ctas == call.few_ctas && learned.half <= call.half &&
+         learned.symmetric <= call.symmetric && learned.copy_engine <= call.copy_engine;
 }
 
 int closeness(const WayCalls& calls) { return 4 * calls.half + 2 * calls.symmetric + calls.copy_engine; }
@@ -70,8 +70,8 @@ LearnedWays::Borders LearnedWays::borders_of(const GpuModel::Way& way, int ranks
 }
 
 const LearnedWays::Borders* LearnedWays::find(const PeerTraffic& traffic, bool has_staging) const {
-  if (traffic.kind == Kind::composition || traffic.few_ctas) return nullptr;
-  const WayCalls call{traffic.half, traffic.captured, traffic.symmetric, has_staging};
+  if (traffic.kind == Kind::composition) return nullptr;
+  const WayCalls call{traffic.half, traffic.captured, traffic.symmetric, has_staging, traffic.few_ctas};
   const Borders* found = nullptr;
   for (const Borders& each : of_[static_cast<std::size_t>(traffic.kind)]) {
     const bool covers = each.least_bytes <= traffic.bytes && traffic.bytes <= each.most_bytes;
@@ -88,6 +88,11 @@ std::optional<PeerEngine> LearnedWays::fastest(const PeerTraffic& traffic, bool 
   if (!std::ranges::all_of(borders->from, takes_all)) return {};
   const auto above = std::ranges::upper_bound(borders->from, traffic.bytes, {}, &Border::from_bytes);
   return std::prev(above)->engine;
+}
+
+bool LearnedWays::is_timed(const PeerTraffic& traffic, bool has_staging) const {
+  const std::optional<PeerEngine> engine = fastest(traffic, has_staging);
+  return engine && seconds(*engine, traffic, has_staging);
 }
 
 std::optional<double> LearnedWays::seconds(PeerEngine engine, const PeerTraffic& traffic, bool has_staging) const {

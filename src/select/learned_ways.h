@@ -41,7 +41,9 @@ class LearnedWays {
 
   /// None where nobody has timed such calls, and where a class is missing that they were timed with.
   std::optional<PeerEngine> fastest(const PeerTraffic& traffic, bool has_staging) const;
-  /// What such a call took here by this engine; none where that is not known.
+  /// Were such calls timed here, by all engines?
+  bool is_timed(const PeerTraffic& traffic, bool has_staging) const;
+  /// What such a call took here by this engine; none for those that were the fastest at no size.
   std::optional<double> seconds(PeerEngine engine, const PeerTraffic& traffic, bool has_staging) const;
 
  private:

@@ -28,6 +28,7 @@ struct WayCalls {
   bool captured = false;     // by a graph, on all ranks
   bool symmetric = false;    // its buffers lie in symmetric memory
   bool copy_engine = false;  // those can be taken
+  bool few_ctas = false;     // as in PeerTraffic
   bool operator==(const WayCalls&) const = default;
 };
 

@@ -61,6 +61,9 @@ def measure(  # noqa: PLR0913, PLR0917  one per option
     collectives: Annotated[str, typer.Option(help="Comma-separated. Default: by device.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Of each algorithm, alternating; their median counts.")] = 10,
     device: Annotated[str, typer.Option(help=f"Where buffers lie, one of {', '.join(DEVICES)}.")] = "cpu",
+    max_ctas: Annotated[
+        int, typer.Option(min=0, help="On cuda: multiprocessors of a call, 32 as by torch's groups; 0: as it takes.")
+    ] = 0,
     seconds: Annotated[
         float, typer.Option(min=1, help="On cuda: for the ranks of a job; what does not fit stays for another run.")
     ] = math.inf,
@@ -76,11 +79,12 @@ def measure(  # noqa: PLR0913, PLR0917  one per option
     if on_gpu:
         refuse_on_gpu({"transports": transports})
         asked = parse_sizes(sizes) if sizes else gpu_grid.usual_sizes()
-        gpus = gpu_grid.GpuGrid(names or _core.KINDS, asked, rounds, seconds)
+        gpus = gpu_grid.GpuGrid(names or _core.KINDS, asked, rounds, seconds, max_ctas)
         gpu_measuring.run(database, gpus, [_number_of_gpus(text) for text in distinct(topologies)])
         return
-    if seconds != math.inf:
-        raise _core.UsageError("seconds: needs --device cuda")
+    for option, is_given in (("seconds", seconds != math.inf), ("max-ctas", max_ctas > 0)):
+        if is_given:
+            raise _core.UsageError(f"{option}: needs --device cuda")
     grid = Grid(names or contenders.COLLECTIVES, parse_sizes(sizes or _SIZES), rounds, _LONGEST_CALL_S,
                 mpi=job.under_launcher())  # fmt: skip
     options = {"transports": transports, "profile": finding.NONE}

@@ -22,7 +22,7 @@ from lanecast.learn.database import Database
 from lanecast.learn.judging import ALL, HELD_OUT, LEARNED, Judged, judge, together
 from lanecast.learn.scopes import of_calls, one_of
 from lanecast.learn.subjects import Subject, subjects_of
-from lanecast.learn.training import Fitted, require_scikit_learn, with_times
+from lanecast.learn.training import LEAST_CASES, Fitted, require_scikit_learn, with_times
 from lanecast.learn.training import train as fit
 from lanecast.profiles.model import Model, Trained, file_name, save
 from lanecast.profiles.profile import default_folder
@@ -53,6 +53,8 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     with Database(database) as opened:
         scope = one_of(opened.scopes(), machine, origin, database)
         subjects = subjects_of(opened, scope, asked)
+        if not asked:
+            subjects = _with_enough(subjects) or subjects
         runs = [run for one in of_calls(opened.scopes(), scope) for run in opened.software(one)]
     fitted = [fit(each.collective, each.cases) for each in subjects]
     judged = together([row for each, one in zip(subjects, fitted, strict=True) for row in judge(one, each.cases)])
@@ -75,6 +77,16 @@ def train(  # noqa: PLR0913, PLR0917  one per option
         _draw(scope, drawn, plot, platforms[-1] if platforms else "")
     found = "communicators that it fits find it by themselves" if output is None and scope.origin == MEASURED else ""
     print(f"wrote {path}; {found or f'use it by LANECAST_PROFILE={path}'}", file=sys.stderr)
+
+
+def _with_enough(subjects: list[Subject]) -> list[Subject]:
+    """Those of which there are enough cases; says which of the others are left out."""
+    short = [each for each in subjects if len(each.cases) < LEAST_CASES]
+    if len(short) < len(subjects):
+        for each in short:
+            what = " ".join([each.collective, *each.calls])
+            print(f"left out: {what}: {len(each.cases)} configurations of at least {LEAST_CASES}", file=sys.stderr)
+    return [each for each in subjects if each not in short]
 
 
 def _kept(scope: Scope, subject: Subject, fitted: Fitted) -> Trained:

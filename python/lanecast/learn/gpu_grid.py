@@ -34,6 +34,7 @@ class GpuGrid:
     sizes: Sequence[int]
     rounds: int
     seconds: float
+    max_ctas: int = 0  # multiprocessors of a call; 0: as many as it takes
     round_s: float = 1e-3
 
 
@@ -54,13 +55,14 @@ def configurations(grid: GpuGrid, within_host: bool) -> Iterator[tuple[int, str,
             yield size, collective, HALF
 
 
-def scopes(shape: Shape, gpu: str) -> dict[tuple[str, str], Scope]:
+def scopes(shape: Shape, gpu: str, few_ctas: bool = False) -> dict[tuple[str, str], Scope]:
     """By type and mode, those of the times of ranks of this shape. UsageError where nodes differ, between hosts."""
+    few = " few" if few_ctas else ""
     if shape.hosts == 1:
         # Engines of one host know no levels, and nothing of what carries messages.
         within = Scope(shape.cpu, MEASURED, "", 0, "", shape.lanecast, one_host=True, gpu=gpu)
         pairs = itertools.product((FULL, HALF), (EAGER, GRAPH))
-        return {(dtype, mode): replace(within, calls=f"{dtype} {mode}") for dtype, mode in pairs}
+        return {(dtype, mode): replace(within, calls=f"{dtype} {mode}{few}") for dtype, mode in pairs}
     return {(FULL, EAGER): replace(scope_of(shape), gpu=gpu, calls=f"{FULL} {EAGER}")}
 
 

@@ -31,6 +31,7 @@ from lanecast.profiles.shape import shape_of
 from lanecast.tune.gpu_tuner import TuneBench, engines_of, first_call
 from lanecast.wording import counted
 
+_FEW_CTAS = 32  # half of the most that a kernel takes
 Say = Callable[[str], None]
 Wanted = tuple[Configuration, str]  # and a type
 Found = dict[tuple[str, str], list[Timed]]  # by type and mode
@@ -39,7 +40,8 @@ Found = dict[tuple[str, str], list[Timed]]  # by type and mode
 def run(database: Path, grid: GpuGrid, counts: Sequence[int]) -> None:
     """On as many GPUs of this host as `counts` says, one job after the other, or on the ranks of a launcher."""
     if job.detect() is not None:
-        ranks = GpuRanks()
+        options: dict[str, Any] = {"max_ctas": grid.max_ctas} if grid.max_ctas else {}
+        ranks = GpuRanks(**options)
         measure(ranks, grid, database, lambda what: _say(ranks.rank, what))
         return
     found = require_torch().cuda.device_count()
@@ -58,7 +60,9 @@ def measure(ranks: GpuRanks, grid: GpuGrid, path: Path, say: Say = lambda _: Non
     Only rank 0 opens the database. In the end the ranks part. Raises UsageError where it cannot be used.
     """
     shape = shape_of(ranks.comm._core)
-    of = scopes(shape, _one_kind_of_gpu(ranks))
+    if shape.hosts > 1 and grid.max_ctas:
+        raise _core.UsageError("max-ctas: of calls within a host; between hosts programs have lanes of their own")
+    of = scopes(shape, _one_kind_of_gpu(ranks), 0 < grid.max_ctas <= _FEW_CTAS)
     arenas = Arenas(ranks, max(grid.sizes))
     timer = _WithinHost(ranks, grid, arenas) if shape.hosts == 1 else _BetweenHosts(ranks, grid, arenas)
     wanted = [(Configuration(name, ranks.size, size), dtype)

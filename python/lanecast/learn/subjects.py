@@ -18,7 +18,7 @@ from lanecast.profiles.model import CALLS
 from lanecast.profiles.scope import Scope
 from lanecast.tune.gpu_tuner import COPY_ENGINE, DIRECT
 
-_HALF, _CAPTURED, _SYMMETRIC, _COPY_ENGINE = CALLS
+_HALF, _CAPTURED, _SYMMETRIC, _COPY_ENGINE, _FEW = CALLS
 _WANTS = {DIRECT: _SYMMETRIC, COPY_ENGINE: _COPY_ENGINE}  # classes that some calls alone can take
 
 
@@ -51,8 +51,9 @@ def _is_host(scope: Scope) -> bool:
 def _words(scope: Scope) -> tuple[str, ...]:
     if not _is_host(scope):
         return ()
-    dtype, mode = scope.calls.split()
-    return tuple(word for word, holds in ((_HALF, dtype == HALF), (_CAPTURED, mode == GRAPH)) if holds)
+    dtype, mode, *few = scope.calls.split()
+    holds = {_HALF: dtype == HALF, _CAPTURED: mode == GRAPH, _FEW: bool(few)}
+    return tuple(word for word in CALLS if holds.get(word))
 
 
 def _variants(subject: Subject, is_host: bool) -> Iterator[Subject]:

@@ -22,7 +22,7 @@ from lanecast.profiles.model import FEATURES, Trained
 
 FOLDS = 5  # of the cross-validation; as large a share is held out before
 _SEED = 20260101
-_LEAST_CASES = 20
+LEAST_CASES = 20
 _C, _GAMMA = [2.0**k for k in range(-1, 12, 2)], [2.0**k for k in range(-3, 4)]
 
 
@@ -43,10 +43,10 @@ def train(collective: str, cases: Sequence[Case]) -> Fitted:
     cross-validation looks at time lost instead of accuracy.
     Raises UsageError without scikit-learn, and for too few cases.
     """
-    if len(cases) < _LEAST_CASES:
+    if len(cases) < LEAST_CASES:
         raise _core.UsageError(
             f"{collective}: {len(cases)} configurations, too few to learn from and to hold a fifth out; at least "
-            f"{_LEAST_CASES} are needed"
+            f"{LEAST_CASES} are needed"
         )
     kept, held_out = fifths(cases)[0]
     parameters = _search(kept)
@@ -117,7 +117,8 @@ class _Fold:
 
         known = {case.features for case in kept}
         rows = [row for row, each in enumerate(samples.features) if each in known]
-        self._names, self._weights = ([of[row] for row in rows] for of in (samples.names, samples.weights))
+        self._names = [samples.names[row] for row in rows]
+        self._weights = [samples.weights[row] for row in rows]
         scaler = StandardScaler().fit([samples.features[row] for row in rows])
         self._features = scaler.transform([samples.features[row] for row in rows])
         self._cases = list({case.features: case for case in held_out}.values())
@@ -131,7 +132,7 @@ class _Fold:
             return statistics.mean(_lost(case, self._names[0]) for case in self._cases)
         machine = SVC(kernel="rbf", C=c, gamma=gamma).fit(self._features, self._names, sample_weight=self._weights)
         choices = zip(self._cases, machine.predict(self._asked), strict=True)
-        return statistics.mean(_lost(case, name) for case, name in choices)
+        return statistics.mean(_lost(case, str(name)) for case, name in choices)
 
 
 def _lost(case: Case, name: str) -> float:

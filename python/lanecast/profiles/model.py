@@ -15,8 +15,8 @@ from lanecast.profiles.scope import Scope
 
 FORMAT = Format("model", "lanecast_model", 2, "train it again with `lanecast learn train`")
 # "half": sums of 16-bit floats; "captured": by a graph; "symmetric": buffers in symmetric memory; "copy_engine": where
-# these can be taken.
-CALLS = ("half", "captured", "symmetric", "copy_engine")
+# these can be taken; "few_ctas": by at most half of a kernel's multiprocessors, as torch's groups do.
+CALLS = ("half", "captured", "symmetric", "copy_engine", "few_ctas")
 FEATURES = ("log2_bytes", "log2_ranks", "nodes_are_power_of_two")  # those of _core.features_of()
 
 

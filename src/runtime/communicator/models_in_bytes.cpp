@@ -59,7 +59,7 @@ void each_field(Archive& archive, PeerFits& peers) {
 
 template <class Archive>
 void each_field(Archive& archive, WayCalls& calls) {
-  archive(calls.half, calls.captured, calls.symmetric, calls.copy_engine);
+  archive(calls.half, calls.captured, calls.symmetric, calls.copy_engine, calls.few_ctas);
 }
 
 template <class Archive>
