@@ -9,7 +9,7 @@ from dataclasses import replace
 from lanecast import _core
 from lanecast.bench.options import distinct
 from lanecast.machines import Machine, topology_in
-from lanecast.machines.description import ASSUMED
+from lanecast.machines.description import ASSUMED, Level
 from lanecast.scale import software
 
 NEEDED = ("node.nics", "node.nic_GBps", "node.memory_GBps", "network.latency_us", "network.nodes_per_group",
@@ -94,15 +94,20 @@ def merged(machine: Machine) -> Machine:
     return replace(machine, node=node, levels=levels)
 
 
+def _together(level: Level) -> float:
+    """Gigabytes per second that a GPU sends to all others of its group: each pair has a link, or each GPU a port."""
+    return level.link_GBps * (1 if level.switched else max(1, level.size - 1))
+
+
 def models(machine: Machine, topology: _core.Topology) -> _core.Models:
     """What the machine's figures tell the cost model; a rank's share of a NIC is its link to other nodes.
 
-    Between nodes messages follow each other no faster than a processor works on them, which no wire shows.
+    Between nodes messages follow each other no faster than processors at both ends work on them, which no wire shows.
     """
     busiest = max(Counter(machine.nic_of_rank).values())
-    inside = [(level.latency_us * 1e-6, 1 / (level.link_GBps * 1e9)) for level in machine.levels]
+    inside = [(level.latency_us * 1e-6, 1 / (_together(level) * 1e9)) for level in machine.levels]
     across = (machine.network.latency_us * 1e-6, busiest / (machine.node.nic_GBps * 1e9))
     links = [across, *(inside or [across])]
     known = _core.Models(links[-(len(topology.levels) + 1) :], 3 / (machine.node.memory_GBps * 1e9))
     ours = software.cost_of(machine, "lanecast", "") if len(topology.levels) + 1 == len(links) else None
-    return known.with_gap(ours.message_us * 1e-6) if ours else known
+    return known.with_gap(2 * ours.message_us * 1e-6) if ours else known
