@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lanecast import machines
 from lanecast.scale import build
 from lanecast.scale.build import Simulator
 from lanecast.scale.point import Outcome
@@ -93,6 +94,36 @@ def test_rows_that_are_chosen_otherwise_go_alone(tables: Any, tmp_path: Path, mo
     monkeypatch.setattr(tables, "code_digest", lambda: "another choice")
     tables.main("frontier", 0)
     assert _rows(tmp_path) == [row for at, row in enumerate(right) if at not in {2, POINTS - 1}]
+
+
+def test_a_ring_of_many_ranks_takes_the_time_of_its_steps(
+    tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "RING_RANKS", 32)
+    asked = _answering(monkeypatch, tables, [])
+    tables.main("frontier", 600)
+    scaled = [row for row in _rows(tmp_path) if "simulated_on" in row]
+    assert [(row["collective"], row["ranks"], row["simulated_on"]) for row in scaled] == [("all_gather", 64, 32)]
+    at = _rows(tmp_path).index(scaled[0])
+    assert scaled[0]["us"] == pytest.approx(1000 * (at + 1) * 63 / 31, abs=0.01)
+    assert {"ranks=32", f"bytes={8 << 20}", "algorithm=ring", "chunks=1"} <= set(asked[at])
+
+
+@pytest.mark.skipif(build.find_simgrid() is None, reason="no SimGrid here")
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter"])
+def test_a_ring_with_blocks_as_large_takes_as_long_for_each_step(
+    collective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    import simulated_tables
+
+    simulator, machine = build.simulator(print), machines.load("frontier")
+    key = {"collective": collective, "ranks": 128, "mebibytes": 16, "backend": "ring-per-nic"}
+    whole = simulated_tables._simulated(simulator, machine, key)
+    monkeypatch.setattr(simulated_tables, "RING_RANKS", 32)
+    scaled = simulated_tables._simulated(simulator, machine, key)
+    assert (scaled.pop("simulated_on"), "simulated_on" in whole) == (32, False)
+    assert scaled["us"] == pytest.approx(whole["us"], rel=0.01)
 
 
 def test_what_decides_times_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
