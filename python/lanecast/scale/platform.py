@@ -15,7 +15,7 @@ from lanecast.scale import software
 NEEDED = ("node.nics", "node.nic_GBps", "node.memory_GBps", "network.latency_us", "network.nodes_per_group",
           "network.taper")  # fmt: skip
 _MOST_RANKS = 1 << 16
-_LATENCY_LEFT = 0.25  # of each chunk's, which those that are under way with it do not hide
+_LATENCY_LEFT = 0.25  # of each chunk's: the four that are under way hide the rest of each other's
 _FIGURES = ("node.gpus", "node.nic", "node.memory", "levels.", "network.")  # what simulated times hang on
 
 
@@ -104,7 +104,7 @@ def models(machine: Machine, topology: _core.Topology) -> _core.Models:
     """What the machine's figures tell the cost model; a rank's share of a NIC is its link to other nodes.
 
     Between nodes messages follow each other no faster than processors at both ends work on them, which no wire shows,
-    and chunks hide each other's latency as between hosts.
+    and chunks hide each other's latency.
     """
     busiest = max(Counter(machine.nic_of_rank).values())
     inside = [(level.latency_us * 1e-6, 1 / (_together(level) * 1e9)) for level in machine.levels]
@@ -114,6 +114,6 @@ def models(machine: Machine, topology: _core.Topology) -> _core.Models:
     ours = software.cost_of(machine, "lanecast", "")
     if ours is None or len(topology.levels) + 1 < len(links):  # one node
         return known
-    for kind in _core.KINDS:  # as src/runtime/wires/links.cpp has it between hosts
-        known = known.with_overlap(kind, 1, _LATENCY_LEFT / 2 if kind == "all_reduce" else _LATENCY_LEFT, 1)
+    for kind in _core.KINDS:
+        known = known.with_overlap(kind, 1, _LATENCY_LEFT, 1)
     return known.with_gap(2 * ours.message_us * 1e-6)
