@@ -63,7 +63,7 @@ def check_interleaved_pipeline() -> None:
     _pipeline(ScheduleInterleaved1F1B, 2)
 
 
-class _Block(torch.nn.Module):
+class _Block(torch.nn.Module):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.norm = torch.nn.LayerNorm(WIDTH)
