@@ -6,7 +6,6 @@
 #include <functional>
 #include <future>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <utility>
