@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import WorkResult
 
+import lanecast.torch
 import pretend_cuda_module
 from gpu_or_pretence import PRETENDS, Held, beside, own_gpu, there, use_own_gpu
 from torch_calls import fold, me, ranks, same, size, value
@@ -185,6 +186,17 @@ def check_barrier() -> None:
     assert work.is_completed()
     opener.join()
     dist.barrier()
+
+
+def check_barrier_in_the_place_of_gloo() -> None:
+    """It meets on the CPU, as gloo does, whatever device the program names: accelerate names one for each rank."""
+    use_own_gpu()
+    place = lanecast.torch.Options()
+    place.name = "gloo"
+    group = dist.new_group(pg_options=place)
+    options = dist.BarrierOptions()
+    options.device_ids = [120]
+    group.barrier(options).wait()
 
 
 def refused(words: list[str], call: Any) -> None:

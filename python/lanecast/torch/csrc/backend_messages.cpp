@@ -30,10 +30,14 @@ void* address_of(const SideBySide& tensor) { return tensor.data() ? tensor.data(
 
 bool on_gpu(const Tensors& tensors) { return tensors.size() == 1 && tensors[0].defined() && tensors[0].is_cuda(); }
 
+/// A torch that is built for CUDA has its guard on machines without a GPU, too.
+bool has_gpu() {
+  return c10::impl::hasDeviceGuardImpl(c10::kCUDA) && c10::impl::getDeviceGuardImpl(c10::kCUDA)->deviceCount() > 0;
+}
+
 /// The GPU on which the ranks are to meet: the one named in the call, or to init_process_group; none: on the CPU. The
 /// call's own device does not come this far in all versions of torch.
 std::optional<c10::Device> meeting_place(const c10d::BarrierOptions& opts, const std::optional<c10::Device>& bound) {
-  if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return std::nullopt;
   if (!opts.device_ids.empty()) return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(opts.device_ids[0]));
   return bound && bound->is_cuda() ? bound : std::nullopt;
 }
@@ -104,7 +108,10 @@ WorkPtr Backend::recvAnysource(Tensors& tensors, int tag) {
 }
 
 WorkPtr Backend::barrier(const c10d::BarrierOptions& opts) {
-  if (const auto device = meeting_place(opts, getBoundDeviceId())) return barrier_on(*device, opts);
+  // Programs number devices for gloo as well, which meets on the CPU whatever they say.
+  const bool on_cpu = options_->name == "gloo" || !has_gpu();
+  if (const auto device = on_cpu ? std::nullopt : meeting_place(opts, getBoundDeviceId()))
+    return barrier_on(*device, opts);
   return launch_on_host({OpType::BARRIER, "lanecast:barrier", {}, {}, opts.asyncOp}, [&](HostWork& work) {
     if (work.blocking())
       engine_->run_barrier(opts.timeout);
