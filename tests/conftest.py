@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import gpu_host_library
 from lanecast.scale import build
 from lanecast.scale.build import Simulator
 
@@ -30,7 +31,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 @pytest.fixture(scope="session")
 def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A folder in which the kernels of a GPU are compiled once."""
+    """A folder in which the kernels of a GPU are compiled once; their driver is there before the test begins."""
+    gpu_host_library.library()
     return str(tmp_path_factory.mktemp("kernels"))
 
 
