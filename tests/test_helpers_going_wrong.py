@@ -241,7 +241,7 @@ def left_over() -> tuple[int, int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), maps
 
 
-@pytest.mark.parametrize("times", [4, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [4, pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(3000)])])
 def test_nothing_grows_with_communicators_that_come_and_go(times: int) -> None:
     seen, resident = [], 0
     for turn in range(times):

@@ -63,10 +63,7 @@ Crew::Crew(Communicator& core, std::vector<Member> members)
 }
 
 Crew::~Crew() {
-  if (!own_.here()) return;
-  if (!answers_.has_given_up())
-    for (Member& member : members_) member.channel->send({{"do", "end"}});
-  answers_.give_up();
+  if (own_.here()) answers_.give_up();
 }
 
 bool Crew::may_copy() {

@@ -31,6 +31,7 @@ class Helper:
     def __init__(self, channel: Channel, core: Any) -> None:
         """core: the communicator of this slice, one helper for each leader; rank and size are the leaders'."""
         self._channel, self._core = channel, core
+        self._waits = False  # for peers, in a call or a split
         self._children: list[threading.Thread] = []  # that serve communicators split from this one
         self._mapped, self._images = memory.MappedMemory(), Images()
 
@@ -61,19 +62,25 @@ class Helper:
         elif what == "peek":
             self._channel.send(can=self._can_read(message["pid"], message["address"]))
         else:
+            self._waits = True
             try:
                 self._move(message)
                 self._channel.send(done=True)
             except Exception as error:
                 self._channel.send(error=type(error).__name__, text=str(error))
+            finally:
+                self._waits = False
         return True
 
     def _split(self, channel: Channel, asked: dict[str, Any]) -> None:
         """Serve the child as well, by a channel of its own."""
+        self._waits = True
         try:
             core = self._core.split(asked["color"], asked["key"])
         except (_core.Error, TypeError):  # which the leader meets, too
             core = None
+        finally:
+            self._waits = False
         if core is None:
             return channel.close()
         serve = Helper(channel, core).serve
@@ -138,7 +145,10 @@ class Helper:
         ends.poll()
         if process >= 0:
             os.close(process)
-        if ending.wait(_SAID_S):  # what the leader has said last may still be on its way
+        while not ending.wait(_SAID_S):  # what the leader has said last may still be on its way
+            if self._waits or not _lives(leader):
+                break
+        else:
             return
         self._core.abort(f"its leader, process {leader}, has ended or has given up its call")
         if not ending.wait(_GRACE_S) or not _lives(leader):
