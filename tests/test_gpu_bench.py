@@ -21,6 +21,7 @@ from lanecast.bench.device import Cuda
 from lanecast.bench.measure import row_of
 from lanecast.bench.payload import Payload
 from lanecast.bench.tables import ratio, results
+from lanecast.launch import find_launcher, job
 
 HERE = Path(__file__).parent
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -36,6 +37,7 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
         ("lanecast+composed", "", "composed", settings.PLAIN),
         ("nccl", "", "nccl", settings.PLAIN),
         ("nccl+windows", "", "nccl", settings.WINDOWS),
+        ("mpi", "", "mpi", settings.PLAIN),
         ("torch_two_shot", "", "two_shot", settings.TORCH_SYMMETRIC),
     ],
 )
@@ -44,7 +46,7 @@ def test_backends(name: str, algorithm: str, library: str, memory: str) -> None:
     assert (backend.name, backend.algorithm, backend.library, backend.memory) == (name, algorithm, library, memory)
 
 
-@pytest.mark.parametrize("name", ["mpi", "lanecast:", "nccl:ring", "lanecast+composed:ring", "lanecast+symmetric", ""])
+@pytest.mark.parametrize("name", ["mpi:ring", "lanecast:", "nccl:ring", "lanecast+composed:ring", "lanecast+symmetric", ""])
 def test_unknown_backends_say_what_is_known(name: str) -> None:
     with pytest.raises(lanecast.UsageError, match=r"known: lanecast, .*torch_two_shot"):
         settings.parse_backend(name, "cuda")
@@ -213,3 +215,57 @@ def test_a_rank_that_fails_ends_the_others() -> None:
 
     program = "import os, time\nif os.environ['RANK'] == '1': raise SystemExit(7)\ntime.sleep(60)"
     assert run_ranks([sys.executable, "-c", program], 2) == 7
+
+
+@needs_torch
+def test_protocol_pccl_on_gpus_has_a_row_for_each_mode(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(HERE / "gpu_stand_in_cli.py"), "bench", "--device", "cuda", "--protocol", "pccl",
+         "--ranks", "2", "--sizes", "5000", "--rounds", "3", "--graph", "--json", "rows.json"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert {(row["collective"], row["backend"], row["mode"]) for row in rows} == {
+        (collective, backend, mode)
+        for collective in ("all_gather", "reduce_scatter", "all_reduce")
+        for backend in ("lanecast", "nccl")
+        for mode in ("eager", "graph")
+    }
+    assert len(rows) == 12
+    for row in rows:
+        assert row["wrong"] == 0
+        assert len(row["time_us_rounds"]) == len(row["host_us_rounds"]) == 3
+        assert row["time_us"] == pytest.approx(sum(row["time_us_rounds"]) / 3)
+    assert "mean and standard deviation of 3 runs" in done.stdout
+
+
+@needs_torch
+@pytest.mark.skipif(find_launcher() is None, reason="needs an MPI")
+def test_mpi_is_called_on_the_memory_of_gpus(tmp_path: Path) -> None:
+    """Where it takes that; here the CPU stands for one."""
+    launcher = find_launcher()
+    assert launcher is not None
+    command, environment = job(
+        launcher, 2, [sys.executable, str(HERE / "gpu_stand_in_cli.py"), "bench", "--device", "cuda", "--graph",
+                      "--collectives", ",".join(_core.KINDS), "--sizes", "5000", "--rounds", "2", "--backends",
+                      "lanecast,mpi", "--json", "rows.json"])  # fmt: skip
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=110,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    assert {(row["collective"], row["mode"]) for row in rows if row["backend"] == "mpi"} == {
+        (collective, "eager") for collective in _core.KINDS
+    }
+    assert {row["wrong"] for row in rows} == {0}
+    assert "x mpi" in done.stdout
+
+
+@needs_torch
+def test_mpi_on_gpus_needs_ranks_of_mpi(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(HERE / "gpu_stand_in_cli.py"), "bench", "--device", "cuda", "--ranks", "2", "--sizes",
+         "5000", "--backends", "lanecast,mpi", "--collectives", "all_gather"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+    assert "backend mpi: with --device cuda it needs ranks that mpirun has started" in done.stderr

@@ -37,30 +37,37 @@ class Bound(NamedTuple):
 def bind(backend: Backend, ranks: Ranks, payload: Payload) -> Bound:
     """The call of a backend, as few steps of Python away from its library as there can be."""
     library = backend.library
+    if library == MPI:
+        return _mpi_call(ranks, payload)
     if backend.memory == CPU:
-        return _mpi_call(ranks, payload) if library == MPI else _core_call(backend, ranks, payload)
+        return _core_call(backend, ranks, payload)
+    chosen = backend.algorithm or "auto"
     if library == LANECAST:
-        return Bound(lanecast_call(ranks.comm, payload, backend.algorithm), payload.output, backend.algorithm or "auto")
+        return Bound(lanecast_call(ranks.comm, payload, backend.algorithm), payload.output, chosen)
     if library == COMPOSED:
         return Bound(compiled(ranks.comm, payload).run, payload.output, library)
     assert isinstance(ranks, GpuRanks), "its memory is a GPU's"
     if library == HOST:
-        return Bound(_through_host(ranks, payload, backend.algorithm), payload.output, backend.algorithm or "auto")
-    if library == NCCL:
-        return Bound(_distributed(ranks, payload), payload.output, library)
-    return Bound(*_symmetric_kernel(library, ranks, payload), library)
+        return Bound(_through_host(ranks, payload, backend.algorithm), payload.output, chosen)
+    by_torch = (_distributed(ranks, payload), payload.output) if library == NCCL else _symmetric_kernel(
+        library, ranks, payload)  # fmt: skip
+    return Bound(*by_torch, library)
 
 
 def _mpi_call(ranks: Ranks, payload: Payload) -> Bound:
     case = payload.case
-    assert ranks.mpi is not None, "checked before any rank was started"
     # MPI's in-place reduce-scatter leaves its result at the front of the input.
     front = case.in_place and case.collective == "reduce_scatter"
-    result = payload.whole[: payload.output.size] if front else payload.output
+    result = payload.whole[: len(payload.output)] if front else payload.output
     output = payload.whole if front else payload.output
     codes = DTYPE_CODES[case.dtype], OP_CODES[case.op]
-    buffers = view_for_core(payload.input), view_for_core(output)
     kind = _core.KINDS.index(case.collective)
+    if isinstance(ranks, GpuRanks):
+        addresses = payload.input.data_ptr(), output.data_ptr()
+        call = partial(ranks.mpi_on_gpus().run_at, kind, addresses, *codes, case.count, case.in_place)
+        return Bound(call, result, "MPI's own")
+    assert ranks.mpi is not None, "checked before any rank was started"
+    buffers = view_for_core(payload.input), view_for_core(output)
     return Bound(partial(ranks.mpi.run, kind, *buffers, *codes, case.count, case.in_place), result, "MPI's own")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import lanecast
-from lanecast import _core, job
+from lanecast import _core, job, startup
 from lanecast.bench.cases import WHOLE
 from lanecast.bench.device import Cuda, Gpu
 from lanecast.bench.ranks import Ranks
@@ -100,6 +100,23 @@ class GpuRanks(Ranks):
 
     def __str__(self) -> str:
         return f"{self.size} GPUs"
+
+    def mpi_on_gpus(self) -> _core.MpiBaseline:
+        """MPI's own collectives, made when they are first asked for. UsageError where it takes no GPU's memory."""
+        if self.mpi is None:
+            if not self._by_mpi:
+                raise _core.UsageError("backend mpi: with --device cuda it needs ranks that mpirun has started")
+            library = startup.mpi()
+            found = _core.MpiBaseline(library)
+            if not self.takes_gpus(found):
+                raise _core.UsageError(f"backend mpi: {library.version} does not say that it takes GPUs' memory, as "
+                                       "one that was built with CUDA does; leave the backend out")  # fmt: skip
+            self.mpi = found
+        return self.mpi
+
+    def takes_gpus(self, mpi: _core.MpiBaseline) -> bool:
+        """Can it be called on the memory of these ranks' devices?"""
+        return mpi.takes_gpus
 
     def group(self) -> Any:
         """torch's process group of all ranks over NCCL, made when it is first asked for."""

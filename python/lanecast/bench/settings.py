@@ -11,7 +11,7 @@ DEVICES = ("cpu", "cuda")
 KNOWN = {
     "cpu": "lanecast, lanecast:ALGORITHM, reproducible, mpi",
     "cuda": "lanecast, lanecast:ALGORITHM, lanecast+symm, lanecast+host, lanecast+composed, nccl, nccl+windows, "
-    "torch_one_shot, torch_two_shot",
+    "mpi, torch_one_shot, torch_two_shot",
 }
 GPU_SIZES = "64K,1M,4M,16M,64M,256M,1G"
 GPU_ROUND_S = 20e-3
@@ -30,6 +30,7 @@ _ON_GPUS = {
     "lanecast+composed": (COMPOSED, PLAIN),
     "nccl": (NCCL, PLAIN),
     "nccl+windows": (NCCL, WINDOWS),
+    "mpi": (MPI, PLAIN),
     "torch_one_shot": ("one_shot", TORCH_SYMMETRIC),
     "torch_two_shot": ("two_shot", TORCH_SYMMETRIC),
 }
@@ -58,7 +59,7 @@ class Backend:
     @property
     def can_be_captured(self) -> bool:
         """Can a CUDA graph have its calls? The host's part of one is in no graph."""
-        return self.library != HOST
+        return self.library not in {HOST, MPI}
 
     def takes(self, collective: str, dtype: str, op: str) -> bool:
         """torch's kernels on symmetric memory are sums of two types."""
