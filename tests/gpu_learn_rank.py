@@ -24,7 +24,7 @@ from lanecast.profiles.profile import Shape
 from lanecast.profiles.shape import shape_of
 from lanecast.tune import gpu_tuner
 
-ENGINES = ("peer_kernel", "peer_two_shot", "copy_engine", "peer_direct", "nccl")
+ENGINES = _core.PEER_ENGINES
 lanecast_call = backends.lanecast_call
 
 
