@@ -5,8 +5,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "select/gpu_kinds/gpu_kind.h"
-
 namespace lanecast {
 namespace {
 
@@ -29,16 +27,6 @@ LearnedWays::LearnedWays(const std::vector<GpuModel::Way>& ways, int ranks) : ra
   for (const GpuModel::Way& way : ways)
     if (way.machine.least_ranks <= ranks && ranks <= way.machine.most_ranks)
       of_[static_cast<std::size_t>(way.machine.kind)].push_back(borders_of(way, ranks));
-}
-
-LearnedWays::LearnedWays(const GpuKind& gpu, int ranks) : ranks_(ranks) {
-  for (const LearnedBorder& border : gpu.learned) {
-    if (border.ranks != ranks) continue;
-    std::vector<Borders>& of_kind = of_[static_cast<std::size_t>(border.kind)];
-    if (of_kind.empty() || of_kind.back().calls != border.calls)
-      of_kind.push_back({border.calls, border.from_bytes, gpu.learned_most_bytes, {}, {}});
-    of_kind.back().from.push_back({border.from_bytes, border.engine});
-  }
 }
 
 LearnedWays::Borders LearnedWays::borders_of(const GpuModel::Way& way, int ranks) {

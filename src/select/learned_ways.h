@@ -28,16 +28,12 @@ struct GpuModel {
   std::vector<Way> ways;
 };
 
-struct GpuKind;
-
 /// Laid out for a look in the midst of a call. The ranks of a communicator do not change, so a machine of theirs is no
 /// more than borders between sizes.
 class LearnedWays {
  public:
   LearnedWays() = default;
   LearnedWays(const std::vector<GpuModel::Way>& ways, int ranks);
-  /// What comes with the library for these GPUs.
-  LearnedWays(const GpuKind& gpu, int ranks);
 
   /// None where nobody has timed such calls, and where a class is missing that they were timed with.
   std::optional<PeerEngine> fastest(const PeerTraffic& traffic, bool has_staging) const;

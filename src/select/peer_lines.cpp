@@ -41,7 +41,6 @@ PeerLines PeerLines::among(const Models& models, std::string_view gpu, int ranks
     if (of_ranks(each) && !each.file.empty()) refuse("GPU profile ", each);
   for (const GpuModel& each : models.gpu_models)
     if (each.one_host && !each.file.empty()) refuse("model ", each);
-  lines.learned_ = LearnedWays(gpu_kind(gpu), ranks);
   return lines;
 }
 

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "base/kind.h"
-#include "select/peer_engines.h"
 
 namespace lanecast {
 
@@ -42,16 +41,6 @@ struct NcclTime {
   std::size_t from_bytes;
   double eager, replayed;
   bool half = false;  // of sums of 16-bit floats; else of all that has no row of its own
-};
-
-/// What a machine that was learned from times of whole calls takes, from so many bytes of the full buffer up to the
-/// next row of the same calls. Rows of the same calls stand together.
-struct LearnedBorder {
-  Kind kind;
-  int ranks;
-  WayCalls calls;
-  std::size_t from_bytes;
-  PeerEngine engine;
 };
 
 /// How kernels cut what they carry through slots. Bytes are of a message between two ranks, unless said.
@@ -108,8 +97,6 @@ struct GpuKind {
   std::span<const std::string_view> names;  // by their drivers
   WayTimes times;
   std::span<const NcclTime> nccl;  // ascending by from_bytes
-  std::span<const LearnedBorder> learned;
-  std::size_t learned_most_bytes;  // beyond which nothing was timed
   SlotCuts slots;
   TwoShotCuts two_shots;
   ChainCuts chain;

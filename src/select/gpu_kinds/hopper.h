@@ -33,8 +33,6 @@ inline constexpr GpuKind kHopper{
               .nccl_marks_s = 8e-6,                             // four H200s
               .nccl_alone_s = 30e-6},  // four H200s: broadcasts and reduces of 16 to 256 MiB took 63 to 93 us more
     .nccl = kHopperNccl,
-    .learned = {},
-    .learned_most_bytes = 0,
     .slots = {.long_bytes = 1 * kMiB,  // H200s, as all down to few_reduce
               .short_blocks = 32,
               .block_bytes = 4 * kKiB,
