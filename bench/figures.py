@@ -180,8 +180,8 @@ no difference there.
 ## Simulated on many ranks
 
 **No figure of this section was measured.** A cell says how many times as fast the default choice is as a ring on every
-NIC, which is what NCCL and RCCL do by wires. It is the mean over 16 MiB to 1 GiB, with the least and the greatest. The
-pages say which points have not been simulated yet.
+NIC, which is what NCCL and RCCL do by wires. It is the mean over 16 MiB to 1 GiB, with the least and the greatest. It
+says so where not all four sizes are simulated. The pages say what has not been simulated yet.
 
 {simulated_pages.summary(simulated_pages.read(), table)}
 ## Not measured

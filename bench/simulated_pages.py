@@ -70,16 +70,17 @@ def lines_of(file: dict[str, Any], known: Known, collective: str) -> list[list[s
     lines = []
     for ranks, size in dict.fromkeys((at[1], at[2]) for at in planned(file) if at[0] == collective):
         row = known.get((collective, ranks, size, OURS))
-        if row is None:
+        if not any((collective, ranks, size, backend) in known for backend in backends):
             continue
         times = faster(known, collective, ranks, size, other)
         cells = []
         for backend in backends[1:]:
             at = (collective, ranks, size, backend)
             cells.append(time_text(known[at]) if at in known else NOT_YET if at in points else "-")
-        way = f"`{row['algorithm']}`, {row['chunks']}"
-        bound = ms_text(row["bound_us"]) if row["bound_us"] else "-"
-        lines.append([f"{ranks:,}", size_text(size), ms_text(row["us"]), way, *cells,
+        way = f"`{row['algorithm']}`, {row['chunks']}" if row else NOT_YET
+        bound_us = next(each["bound_us"] for at, each in known.items() if at[:3] == (collective, ranks, size))
+        bound = ms_text(bound_us) if bound_us else "-"
+        lines.append([f"{ranks:,}", size_text(size), time_text(row) if row else NOT_YET, way, *cells,
                       NOT_YET if times is None else f"**{times:.2f}**", bound])  # fmt: skip
     return lines
 
@@ -179,9 +180,10 @@ def page(file: dict[str, Any], table: Table) -> str:
 def mean(known: Known, collective: str, ranks: int, sizes: Sequence[int]) -> str:
     ratios = [faster(known, collective, ranks, size, VENDORS) for size in sizes]
     found = [ratio for ratio in ratios if ratio is not None]
-    if len(found) < len(ratios):
+    if not found:
         return NOT_YET
-    return f"**{prod(found) ** (1 / len(found)):.2f}** ({min(found):.2f} to {max(found):.2f})"
+    sizes_of = "" if len(found) == len(ratios) else f", {len(found)} of {len(ratios)} sizes"
+    return f"**{prod(found) ** (1 / len(found)):.2f}** ({min(found):.2f} to {max(found):.2f}{sizes_of})"
 
 
 def summary(files: dict[str, dict[str, Any]], table: Table) -> str:

@@ -155,3 +155,17 @@ def test_a_page_says_that_it_is_simulated_and_what_is_not_there(
     summary = simulated_pages.summary(files, figures.table).splitlines()
     assert len(summary) == 3  # of 64 ranks no mean is whole
     assert summary[2].startswith("| [Frontier](simulated/frontier.md) | 32 | **2.00** (2.00 to 2.00) | not yet | ")
+
+
+def test_what_is_known_of_a_point_is_shown(tables: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables.main("frontier", 600)
+    import figures
+    import simulated_pages
+
+    file = json.loads((tmp_path / "frontier.json").read_text())
+    file["rows"] = [row for row in file["rows"] if (row["ranks"], row["backend"]) != (64, "lanecast")]
+    page = simulated_pages.page(file, figures.table)
+    assert page.count("| 64 | 16 MiB | not yet | not yet | ") == 2
+    known = simulated_pages.known_of(file)
+    told = simulated_pages.mean(known, "all_gather", 32, (16, 64))
+    assert told == "**2.00** (2.00 to 2.00, 1 of 2 sizes)"
