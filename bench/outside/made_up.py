@@ -71,7 +71,7 @@ def _bert(folder: Path) -> None:
 
 
 def _digits(folder: Path) -> None:
-    raw = folder / "pytorch-lightning/examples/Datasets/MNIST/raw"
+    raw = folder / "pytorch-lightning/Datasets/MNIST/raw"
     raw.mkdir(parents=True, exist_ok=True)
     drawn = random.Random(5)
     for part, count in (("train", 6000), ("t10k", 512)):
@@ -91,7 +91,7 @@ def _words(folder: Path) -> None:
 _MAKERS: dict[str, Callable[[Path], None]] = {
     "nanoGPT": _nanogpt,
     "accelerate": _bert,
-    "pytorch-lightning/examples/Datasets": _digits,
+    "pytorch-lightning/Datasets": _digits,
     "pytorch-lightning": _words,
 }
 

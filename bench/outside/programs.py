@@ -34,7 +34,7 @@ _BY_FEATURE = ("gradient_accumulation", "local_sgd", "ddp_comm_hook", "early_sto
 
 def _fabric(ranks: int) -> dict[str, str]:
     """What `fabric run` sets."""
-    chosen = {"DEVICES": str(ranks), "ACCELERATOR": "cpu", "STRATEGY": "ddp", "NUM_NODES": "1", "PRECISION": "32-true"}
+    chosen = {"DEVICES": str(ranks), "ACCELERATOR": "cpu", "NUM_NODES": "1", "PRECISION": "32-true"}
     return {"LT_CLI_USED": "1"} | {f"LT_{name}": value for name, value in chosen.items()}
 
 
@@ -70,9 +70,6 @@ PROGRAMS = [
     Program("Fabric PPO, decoupled", _RL, f"train_fabric_decoupled.py {_RL_SMALL}", 3, _fabric(3), "cpu"),
     Program("Fabric image classifier", "pytorch-lightning/examples/fabric/image_classifier",
             "train_fabric.py --epochs 1 --batch-size 256", 2, _fabric(2), "cpu"),
-    Program("Lightning autoencoder", "pytorch-lightning/examples/pytorch/basics",
-            "autoencoder.py --trainer.max_epochs=1 --trainer.accelerator=cpu --trainer.devices=2 "
-            "--trainer.strategy=ddp --trainer.enable_progress_bar=false --data.batch_size=256", 2, wants="cpu"),
     *(Program(f"DeepSpeed variable batches{', pipeline' if stages else ''}",
               "DeepSpeedExamples/training/data_efficiency/variable_batch_size_and_lr",
               f"variable_batch_size_and_lr_example.py --pipeline-num-stages {stages}", wants="cpu")
