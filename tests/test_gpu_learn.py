@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 
 import lanecast
 from gpu_stand_in import Tensor, between_hosts, outcomes
-from lanecast import Communicator, UsageError, _core
+from lanecast import Communicator, UsageError, _core, marked_json
 from lanecast.cli import app
 from lanecast.learn import gpu_grid, training
 from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.profiles import finding
-from lanecast.profiles.model import CALLS, Model, file_name, load, save
+from lanecast.profiles.model import CALLS, FORMAT, Model, file_name, load, save
 from lanecast.profiles.profile import Shape
 from lanecast.profiles.scope import Scope
 from learned_models import constant
@@ -76,6 +76,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, list[d
         done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.exit_code == 0
     return folder / "m.json", done.stdout, json.loads((folder / "j").read_text())["rows"]
+
+
+def _core_text(model: Model) -> bytes:
+    return marked_json.text(FORMAT, model).encode()
 
 
 def lines_of(path: Path, ranks: int = 2) -> _core.PeerLines:
@@ -137,6 +141,14 @@ def test_where_nobody_has_timed_such_calls_the_cost_model_decides(
     assert by("all_gather", 1 << 20, half=True) == "learned"  # nothing is added
     assert by("broadcast", 1 << 20) == by("all_reduce", 900) == by("all_reduce", 2 << 30) == "cost model"
     assert by("all_reduce", 1 << 20, ranks=3) == "cost model"
+    gap = constant_model("peer_two_shot", "peer_kernel")  # no class was timed on three
+    text = _core_text(replace(gap, collectives=[replace(each, timed_on=[[2, 2]] * 2) for each in gap.collectives]))
+    assert (
+        _core.explain_on_peers("all_reduce", 1 << 20, 3, False, _core.read_gpu_model(text, 3), captured=True)[
+            "decided_by"
+        ]
+        == "cost model"
+    )
     assert by("all_reduce", 1 << 20, captured=True) == "learned"
     assert by("all_reduce", 1 << 20, captured=True, nccl=False) == "cost model"  # a class of the machine is missing
 

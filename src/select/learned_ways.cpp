@@ -25,7 +25,7 @@ int closeness(const WayCalls& calls) { return 4 * calls.half + 2 * calls.symmetr
 
 LearnedWays::LearnedWays(const std::vector<GpuModel::Way>& ways, int ranks) : ranks_(ranks) {
   for (const GpuModel::Way& way : ways)
-    if (way.machine.least_ranks <= ranks && ranks <= way.machine.most_ranks)
+    if (std::ranges::any_of(way.machine.timed_on, [&](const auto& on) { return on[0] <= ranks && ranks <= on[1]; }))
       of_[static_cast<std::size_t>(way.machine.kind)].push_back(borders_of(way, ranks));
 }
 
@@ -40,8 +40,7 @@ LearnedWays::Borders LearnedWays::borders_of(const GpuModel::Way& way, int ranks
     if (k < machine.times.size()) found.times.emplace_back(engines[k], machine.times[k]);
   }
   const auto at = [&](double log2_bytes) {
-    const int best = vote(machine.svm, features_of(bytes_at(log2_bytes), ranks, ranks), allowed);
-    return best < 0 ? PeerEngine::kernel : engines[best];
+    return engines[vote(machine.svm, features_of(bytes_at(log2_bytes), ranks, ranks), allowed)];
   };
   const double first = std::log2(machine.least_bytes), last = std::log2(machine.most_bytes);
   found.from.push_back({machine.least_bytes, at(first)});

@@ -45,6 +45,8 @@ def run(database: Path, grid: GpuGrid, counts: Sequence[int]) -> None:
         measure(ranks, grid, database, lambda what: _say(ranks.rank, what))
         return
     found = require_torch().cuda.device_count()
+    if found < 2 and not counts:
+        raise _core.UsageError("device cuda: this host has one GPU, and times want two ranks or more")
     for count in counts or sorted({*(1 << k for k in range(1, found.bit_length())), found} - {1}):
         if count > found or count < 2:
             raise _core.UsageError(f"topologies: {count} ranks, and this host has {counted(found, 'GPU')}; each rank "
