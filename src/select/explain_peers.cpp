@@ -96,8 +96,7 @@ Explanation explain(const PeerQuestion& question, const PeerLines& lines) {
   found.chosen = taken == found.candidates.end() ? found.candidates.front() : *taken;
   if (learned) {
     found.chosen.decided_by = Decider::learned;
-    found.chosen.timed =
-        lines.learned().seconds(*peer_engine_from(fastest_way), traffic, question.has_staging).has_value();
+    found.chosen.timed = lines.learned().is_timed(traffic, question.has_staging);
   }
   if (question.pinned.empty()) return found;
   const auto named = question.pinned == kPeers

@@ -35,7 +35,7 @@ LearnedWays::Borders LearnedWays::borders_of(const GpuModel::Way& way, int ranks
   std::vector<PeerEngine> engines;
   std::vector<bool> allowed;
   for (std::size_t k = 0; k < machine.algorithms.size(); ++k) {
-    engines.push_back(*peer_engine_from(machine.algorithms[k]));
+    engines.push_back(peer_engine_from(machine.algorithms[k]).value_or(PeerEngine::kernel));
     allowed.push_back(machine.timed_on[k][0] <= ranks && ranks <= machine.timed_on[k][1]);
     if (k < machine.times.size()) found.times.emplace_back(engines[k], machine.times[k]);
   }
