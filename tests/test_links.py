@@ -342,3 +342,14 @@ def test_messages_that_leave_together_wait_for_one_latency(collective: str, time
     sent_s = times * (1 << 30) / 10e9 * 32 / 33
     assert seconds(known, 1 << 30) == pytest.approx(times * alpha_s + sent_s, rel=1e-9)
     assert seconds(link, 1 << 30) > seconds(known, 1 << 30)  # where no gap is known, each costs a share of the latency
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("algorithm", ["recursive_doubling", "direct"])
+def test_one_or_two_ranks_have_nothing_to_send_together(ranks: int, algorithm: str) -> None:
+    known = _core.Models([(20e-6, 1 / 10e9)])
+
+    def seconds(models: _core.Models) -> float:
+        return _core.predict("all_gather", 1 << 20, _core.Topology(ranks), models, algorithm, 1)
+
+    assert seconds(known.with_gap(2e-6)) == seconds(known)

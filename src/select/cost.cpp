@@ -52,7 +52,7 @@ Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& 
   const double waits = is_steady ? 0 : std::max(0.0, sent - std::max(cost.rounds, cost.messages) * kHeldBytes);
   const double add_s = seconds_of_adding(reduced, load, models);
   // All-reduces send to everyone twice.
-  const bool at_once = link.gap_s > 0 && !cost.pipelined && cost.messages > cost.rounds;
+  const bool at_once = link.gap_s > 0 && load.ranks > 2 && !cost.pipelined && cost.messages > cost.rounds;
   return with_sends({.rounds = at_once ? cost.messages / (load.ranks - 1) : cost.rounds,
                      .alpha_s = link.alpha_s,
                      .transfer_s = (sent + (link.unsteady - 1) * waits) * link.beta_s_per_byte + add_s,
