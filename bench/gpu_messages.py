@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of GPUs' memory between two hosts, over emulated NICs: every element checked, then times beside the NIC's.
 
-    python bench/messages.py [--nics 50GBps,12us] [--gpus 2] [--sizes 8,1M,64M] [--rounds 9] [--json messages.json]
+    python bench/gpu_messages.py [--nics 50GBps,12us] [--gpus 2] [--sizes 8,1M,64M] [--rounds 9] [--json messages.json]
 
 Makes two hosts of so many GPUs; rank r of the first one and rank r of the second exchange messages, all pairs at once.
 Needs torch. `ping`: half of a round trip of send and recv.
