@@ -43,7 +43,9 @@ def trained_and_reference(classes: int) -> tuple[_core.Svm, SVC, list[str]]:
     """What the core evaluates, and scikit-learn's own pipeline of the same parameters on the same cases."""
     known = fitted(NAMES[:classes])
     kept = [case for case in cases(NAMES[:classes]) if case not in known.held_out]
-    reference = make_pipeline(StandardScaler(), SVC(**known.parameters))
+    reference = make_pipeline(StandardScaler(), SVC()).set_params(
+        **{f"svc__{name}": value for name, value in known.parameters.items()}
+    )
     samples = samples_of(kept)
     reference.fit(samples.features, samples.names, svc__sample_weight=samples.weights)
     return known.trained.learned().svm, reference, known.trained.algorithms
