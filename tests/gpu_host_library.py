@@ -359,6 +359,11 @@ def fail_no_more(call: str) -> bool:
     return bool(opened().gpu_host_fail_no_more(call.encode()))
 
 
+def slow_next(call: str, ms: int) -> None:
+    """The next call of this name takes so much longer."""
+    opened().gpu_host_slow_next(call.encode(), ms)
+
+
 def end_in(call: str) -> None:
     """This process is killed in its next call of this name."""
     opened().gpu_host_end_in(call.encode())

@@ -20,7 +20,7 @@ def ranks(shared_gpus: bool = False, **options: Any) -> GpuRanks:
     made = GpuRanks(StandIn(), "gloo", shared_gpus=shared_gpus, **options)
     comm: Any = made.comm
     comm.synchronize = lambda: None  # of device work, of which there is none
-    made.takes_gpus = lambda _: True  # type: ignore[method-assign]  # any MPI takes the CPU's memory
+    made.takes_gpus = lambda mpi: True  # type: ignore[method-assign]  # any MPI takes the CPU's memory
     return made
 
 

@@ -46,7 +46,9 @@ def test_backends(name: str, algorithm: str, library: str, memory: str) -> None:
     assert (backend.name, backend.algorithm, backend.library, backend.memory) == (name, algorithm, library, memory)
 
 
-@pytest.mark.parametrize("name", ["mpi:ring", "lanecast:", "nccl:ring", "lanecast+composed:ring", "lanecast+symmetric", ""])
+@pytest.mark.parametrize(
+    "name", ["mpi:ring", "lanecast:", "nccl:ring", "lanecast+composed:ring", "lanecast+symmetric", ""]
+)
 def test_unknown_backends_say_what_is_known(name: str) -> None:
     with pytest.raises(lanecast.UsageError, match=r"known: lanecast, .*torch_two_shot"):
         settings.parse_backend(name, "cuda")

@@ -61,7 +61,7 @@ MISUSES: dict[str, tuple[Callable[[Communicator], Any], str]] = {
     ),
     "counts that are no list": (lambda c: c.all_gather_into_tensor(np.ones(6), np.ones(2), counts=2), "counts=2"),  # type: ignore[arg-type]
     "words as split sizes": (
-        lambda c: c.all_to_all_single(np.ones(3), np.ones(3), list("abc")),  # type: ignore[arg-type]
+        lambda c: c.all_to_all_single(np.ones(3), np.ones(3), list("abc")),
         "output_split_sizes=",
     ),
     "a list as op": (lambda c: c.all_reduce(np.ones(3), ["sum"]), "op ['sum']"),  # type: ignore[arg-type]

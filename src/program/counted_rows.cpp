@@ -10,7 +10,8 @@ CountedRows::CountedRows(const Plan& plan, CountsKnown counts) {
   if (counts == CountsKnown::before) return;
   const Collective& what = plan.collective;
   const PartRange inputs = what.inputs(plan.rank), outputs = what.outputs(plan.rank);
-  CountedParts parts{.inputs = static_cast<std::uint32_t>(inputs.count),
+  CountedParts parts{.rows = {},
+                     .inputs = static_cast<std::uint32_t>(inputs.count),
                      .outputs = static_cast<std::uint32_t>(outputs.count),
                      .by_pairs = counts == CountsKnown::by_pairs};
   in_.assign(static_cast<std::size_t>(what.parts()), 0);
@@ -39,7 +40,7 @@ std::uint32_t CountedRows::of(std::int32_t part, gpu::Space space) const {
 }
 
 Program with_counts(const Program& program, const std::vector<std::size_t>& bytes) {
-  const CountedParts& parts = *program.counted;
+  const CountedParts& parts = program.counted_parts();
   const auto lanes = static_cast<gpu::u32>(program.slicing.lanes);
   const auto chunks = static_cast<gpu::u32>(program.slicing.chunks);
   std::vector<gpu::PartRow> rows(bytes.size());

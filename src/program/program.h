@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "device/gpu/kernels/program_arguments.h"
 #include "plan/plan.h"
 
@@ -42,7 +43,7 @@ struct Carried {
 
 /// Of a program whose counts come with the launch: the parts that its table has rows of.
 struct CountedParts {
-  std::vector<std::int32_t> rows{};       // parts of the input, those of the output, others
+  std::vector<std::int32_t> rows;         // parts of the input, those of the output, others
   std::uint32_t inputs = 0, outputs = 0;  // rows
   std::uint32_t own_in = 0, own_out = 0;  // rows of what this rank sends itself, from 1; 0: nothing
   bool by_pairs = false;                  // a part's two ranks alone know how long it is
@@ -62,6 +63,11 @@ struct Program {
   std::size_t scratch_bytes = 0;        // of one generation of one lane
   std::size_t longest_message = 0;      // through a ring: bytes of a slice, at most
 
+  /// Of a program whose counts come with the launch.
+  const CountedParts& counted_parts() const {
+    if (!counted) throw InternalError("counts were brought to a program that has its own");
+    return *counted;
+  }
   /// Of one lane, in a launch.
   std::size_t table_bytes() const {
     return counted ? counted->rows.size() * sizeof(gpu::PartRow) + carried.size() * sizeof(gpu::CarriedMessage) : 0;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start, devices, contexts and errors of a driver without a GPU, and what tests ask it.
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "driver_state.h"
@@ -36,6 +38,7 @@ int taken(std::map<std::string, Arrangement>& arranged, const char* call) {
 
 int arranged(const char* call) {
   if (taken(state().ending, call) != 0) std::raise(SIGKILL);
+  std::this_thread::sleep_for(std::chrono::milliseconds(taken(state().slow, call)));
   return taken(state().failing, call);
 }
 
@@ -72,6 +75,10 @@ int gpu_host_fail_no_more(const char* call) {
   return static_cast<int>(state().failing.erase(call));
 }
 
+void gpu_host_slow_next(const char* call, int ms) {
+  const std::lock_guard lock(state().mutex);
+  state().slow[call] = {ms};
+}
 void gpu_host_end_in(const char* call) {
   const std::lock_guard lock(state().mutex);
   state().ending[call] = {1};

@@ -58,6 +58,7 @@ struct State {
   std::map<char*, Allocation> memory;
   std::map<void*, std::unique_ptr<char[]>> pinned;
   std::map<std::string, Arrangement> failing;  // results that calls of these names shall have
+  std::map<std::string, Arrangement> slow;     // how many ms they take longer
   std::map<std::string, Arrangement> ending;   // the process is killed in them
   std::atomic<int> torn{0};                    // memory that was freed while another process had it mapped
   std::atomic<int> nccl_calls{0};

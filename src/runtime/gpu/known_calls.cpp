@@ -82,7 +82,7 @@ void KnownCalls::raise_overlap(const peers::PeerFault& fault) const {
 }
 
 void KnownCalls::raise_counts(const peers::PeerFault& fault, const BoundProgram* program) const {
-  const std::uint32_t inputs = program ? program->program().counted->inputs : 0;
+  const std::uint32_t inputs = program ? program->program().counted_parts().inputs : 0;
   const bool sends = fault.step < inputs;
   const std::string argument = sends ? "input_split_sizes" : "output_split_sizes";
   const std::string which = argument + "[" + std::to_string(sends ? fault.step : fault.step - inputs) + "]";

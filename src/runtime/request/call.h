@@ -44,7 +44,8 @@ struct Call {
   std::optional<bool> reproducible;  // none: the communicator's
   bool is_barrier = false;           // an all-gather that the caller knows by this name
   Chunk slice{};  // of each part, that these ranks move; others move the rest, in memory that both see
-  std::optional<CountsOnDevice> counts_on_device{};  // instead of send_counts and recv_counts, of an all-to-all
+  std::optional<CountsOnDevice> counts_on_device =
+      std::nullopt;  // instead of send_counts and recv_counts, of an all-to-all
 
   bool own_counts() const { return !send_counts.empty() || !recv_counts.empty() || counts_on_device.has_value(); }
 };

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/process_limits.h"
 #include "base/quiet_thread.h"
+#include "transport/ucx/nics.h"
 
 namespace lanecast::ucx {
 namespace {

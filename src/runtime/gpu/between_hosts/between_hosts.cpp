@@ -153,8 +153,9 @@ void BetweenHosts::network_is(const Link& link) {
 Slicing BetweenHosts::slicing_for(const Plan& plan, const Shape& shape, const CountsBound& counts) const {
   if (counts.known == CountsKnown::by_pairs)  // nobody knows how much there is to move
     return {static_cast<int>(std::bit_floor(static_cast<unsigned>(most_lanes_))), shape.chunks, 1};
-  const std::size_t bytes = counts.known == CountsKnown::before ? full_bytes(plan, shape) / static_cast<std::size_t>(shape.slice.count)
-                                                               : counts.all;
+  const std::size_t bytes = counts.known == CountsKnown::before
+                                ? full_bytes(plan, shape) / static_cast<std::size_t>(shape.slice.count)
+                                : counts.all;
   const auto chunks = static_cast<std::size_t>(shape.chunks);
   const auto at_most = [](std::size_t wanted, int most) {
     return static_cast<int>(std::bit_floor(std::clamp<std::size_t>(wanted, 1, static_cast<std::size_t>(most))));

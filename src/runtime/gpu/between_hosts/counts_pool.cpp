@@ -29,7 +29,8 @@ std::size_t sum(std::span<const std::size_t> counts) {
 
 bool BoundedCall::serves(const Call& call) {
   if (call.own_counts()) return true;
-  return call.slice.count == 1 && !call.counts.empty() && largest(call.counts) <= kMostUnequal * (sum(call.counts) / call.counts.size());
+  return call.slice.count == 1 && !call.counts.empty() &&
+         largest(call.counts) <= kMostUnequal * (sum(call.counts) / call.counts.size());
 }
 
 BoundedCall::BoundedCall(const Call& call) : call_(call) {

@@ -8,7 +8,7 @@
 namespace lanecast {
 
 void LaunchCounts::set(const BoundProgram& program, const Call& call) {
-  const CountedParts& parts = *program.program().counted;
+  const CountedParts& parts = program.program().counted_parts();
   used_ = parts.rows.size();
   inputs_ = parts.inputs;
   on_device_ = call.counts_on_device;

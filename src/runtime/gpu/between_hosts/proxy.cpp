@@ -61,7 +61,7 @@ void Proxy::start(const std::byte* /*in*/, std::byte* /*out*/, std::uint32_t sta
 void Proxy::begin_flows() {
   const InContext in_context(router_, context(), a_peer());
   if (notes_) {
-    const CountedParts& parts = *call_.program->program().counted;
+    const CountedParts& parts = call_.program->program().counted_parts();
     const std::vector<std::size_t> counts = call_.counts->by_row();
     const std::span all(counts);
     const auto tag = around_.launches->is_followed() ? launched_tag : call_tag;
