@@ -85,7 +85,7 @@ class Core:
     def enqueue(self, *given: Any) -> None:
         names = (
             "kind", "source", "target", "dtype", "op", "count", "counts", "algorithm", "chunks", "root", "send_counts",
-            "recv_counts", "reproducible",
+            "recv_counts", "reproducible", "counts_on_device",
         )  # fmt: skip
         call = dict(zip(names, given, strict=True))
         source, target = call.pop("source"), call.pop("target")

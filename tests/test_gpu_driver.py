@@ -30,6 +30,8 @@ template <class... As, class... Bs> struct Same<Sizes<As...>, Sizes<Bs...>> {
   }();
 };
 using lanecast::gpu::Driver;
+"""
+CLUSTERS = """
 using lanecast::gpu::LaunchAttribute;
 using lanecast::gpu::LaunchConfig;
 static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) && sizeof(LaunchConfig) == sizeof(CUlaunchConfig));
@@ -60,7 +62,7 @@ def test_declarations_are_those_of_the_header(tmp_path: Path) -> None:
     calls = declared()
     assert len(calls) > 45
     program = tmp_path / "check.cpp"
-    program.write_text(CHECK + "".join(CALL.format(name=name, symbol=symbol) for name, symbol in calls))
+    program.write_text(CHECK + CLUSTERS + "".join(CALL.format(name=name, symbol=symbol) for name, symbol in calls))
     command = ["g++", "-std=c++20", f"-I{SOURCE}", f"-I{HEADER.parent}", "-D__CUDA_API_VERSION_INTERNAL"]
     done = subprocess.run([*command, "-fsyntax-only", str(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
