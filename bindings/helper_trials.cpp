@@ -18,6 +18,12 @@ ProcessTrials::Class class_of(int kind, std::size_t bytes) {
   return ProcessTrials::class_of(static_cast<Kind>(kind), bytes);
 }
 
+/// A question about calls of one kind and about one size.
+template <auto question>
+auto asked(const ProcessTrials& trials, int kind, std::size_t bytes) {
+  return (trials.*question)(class_of(kind, bytes));
+}
+
 }  // namespace
 
 void bind_helper_trials(nb::module_& m) {
@@ -39,18 +45,10 @@ void bind_helper_trials(nb::module_& m) {
             trials.note(class_of(kind, bytes), number, seconds / static_cast<double>(bytes));
           },
           "kind"_a, "bytes"_a, "number"_a, "seconds"_a)
-      .def(
-          "is_due",
-          [](const ProcessTrials& trials, int kind, std::size_t bytes) { return trials.is_due(class_of(kind, bytes)); },
-          "kind"_a, "bytes"_a, "Has every number had its trials, and is none chosen yet?")
-      .def(
-          "found",
-          [](const ProcessTrials& trials, int kind, std::size_t bytes) { return trials.found(class_of(kind, bytes)); },
-          "kind"_a, "bytes"_a, "The chosen number; 0: none yet.")
-      .def(
-          "best",
-          [](const ProcessTrials& trials, int kind, std::size_t bytes) { return trials.best(class_of(kind, bytes)); },
-          "kind"_a, "bytes"_a, "Seconds for each byte, of each number.")
+      .def("is_due", &asked<&ProcessTrials::is_due>, "kind"_a, "bytes"_a,
+           "Has every number had its trials, and is none chosen yet?")
+      .def("found", &asked<&ProcessTrials::found>, "kind"_a, "bytes"_a, "The chosen number; 0: none yet.")
+      .def("best", &asked<&ProcessTrials::best>, "kind"_a, "bytes"_a, "Seconds for each byte, of each number.")
       .def(
           "settle",
           [](ProcessTrials& trials, int kind, std::size_t bytes, const std::vector<double>& slowest) {

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpu_stand_in import Tensor
+from gpu_stand_in import Tensor, opened
 from lanecast import Communicator, P2POp
+from pipe_jobs import Tell, stays_until
 
 # Bytes: in a frame and just beyond, a slot and just beyond, several parcels, and more than all slots hold.
 LENGTHS = (0, 1, 8, 248, 249, 16_385, 32_768, 32_769, 98_309, 1_048_577, 9 << 20)
@@ -64,3 +66,16 @@ def around(comm: Communicator, turn: int, count: int) -> list[str]:
         *wrong_in(comm, got, before, turn), *wrong_in(comm, back, after, turn), *wrong_in(comm, mine, comm.rank, turn),
         *wrong_in(comm, later, before, turn),
     ]  # fmt: skip
+
+
+def nobody_sends(ended: Path, comm: Communicator, _: Tell) -> None:
+    """The first rank waits for eight bytes of the second."""
+    opened(comm)
+    if comm.rank == 1:
+        stays_until(ended)  # or its going would be noticed
+        return
+    try:
+        comm.recv(empty(comm, 8), 1)
+        comm.synchronize()
+    finally:
+        ended.touch()

@@ -146,6 +146,13 @@ def tensor(comm: Communicator, count: int) -> Tensor:
     return Tensor(np.ones(count, np.float32), "float32", comm.rank)
 
 
+def opened(comm: Communicator) -> Communicator:
+    """Of ranks whose GPUs are open, with what the first call makes."""
+    comm.all_reduce(tensor(comm, 1))
+    comm.synchronize()
+    return comm
+
+
 def _gather(comm: Communicator, mine: bytes) -> bytes:
     everyone = np.empty(comm.size * len(mine), np.uint8)
     comm.all_gather_into_tensor(everyone, np.frombuffer(mine, np.uint8))

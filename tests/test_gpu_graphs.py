@@ -15,7 +15,7 @@ import pytest
 
 import gpu_host_library
 from gpu_host_library import Graph
-from gpu_stand_in import Tensor, another, between_hosts, outcomes, tensor
+from gpu_stand_in import Tensor, another, between_hosts, opened, outcomes, tensor
 from lanecast import Communicator
 from pipe_jobs import Outcome, Tell, stays_until
 
@@ -64,12 +64,6 @@ class Captured:
 def settled(comm: Communicator) -> None:
     """Also raises what has gone wrong in a replay."""
     assert gpu_host_library.synchronize(comm.rank) == 0
-    comm.synchronize()
-
-
-def opened(comm: Communicator) -> None:
-    """What the first call makes cannot be made in a capture."""
-    comm.all_reduce(tensor(comm, 8))
     comm.synchronize()
 
 

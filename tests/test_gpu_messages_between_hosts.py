@@ -17,8 +17,8 @@ import pytest
 import gpu_host_library
 import lanecast
 from gpu_host_library import Graph
-from gpu_message_cases import LENGTHS, around, content, empty, filled, wrong_in
-from gpu_stand_in import FREE_OF_DRIVER, Tensor, between_hosts, outcomes, taking_gpus
+from gpu_message_cases import LENGTHS, around, content, empty, filled, nobody_sends, wrong_in
+from gpu_stand_in import FREE_OF_DRIVER, Tensor, between_hosts, opened, outcomes, taking_gpus
 from lanecast import Communicator, P2POp
 from pipe_jobs import Outcome, Tell, stays_until
 
@@ -32,14 +32,6 @@ def all_right(ended: list[Outcome]) -> None:
 
 def of_all_lengths(lengths: tuple[int, ...], comm: Communicator, _: Tell) -> list[str]:
     return [what for turn, count in enumerate(lengths) for what in around(comm, turn, count)]
-
-
-def opened(comm: Communicator) -> Communicator:
-    """Of the same ranks, whose GPUs are open before the first message."""
-    x = Tensor(np.ones(1, np.float32), "float32", comm.rank)
-    comm.all_reduce(x)
-    comm.synchronize()
-    return comm
 
 
 @pytest.mark.parametrize(
@@ -254,18 +246,6 @@ def test_a_message_of_another_size(sent: int, expected: int, kernel_cache: str) 
         f"rank 1: a recv of {expected} bytes from rank 0 of a GPU's memory met a send of {sent} bytes" in receiver.text
     )
     assert sender.error == "TransportError"
-
-
-def nobody_sends(ended: Path, comm: Communicator, _: Tell) -> None:
-    opened(comm)
-    if comm.rank == 1:
-        stays_until(ended)  # or its going would be noticed
-        return
-    try:
-        comm.recv(empty(comm, 8), 1)
-        comm.synchronize()
-    finally:
-        ended.touch()
 
 
 def test_a_message_that_nobody_sends(kernel_cache: str, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 import gpu_host_library
 import lanecast
 from collective_cases import Case, even, ops_of
+from gpu_message_cases import nobody_sends
 from gpu_stand_in import (
     KINDS,
     Tensor,
@@ -31,7 +32,7 @@ from gpu_stand_in import (
     tensor,
 )
 from lanecast import Communicator, P2POp, _core
-from pipe_jobs import Tell, stays_until
+from pipe_jobs import Tell
 
 ENGINES = ("peer_kernel", "copy_engine")
 # But the kernels, which stay loaded, and with CUDA their context.
@@ -468,19 +469,6 @@ def test_a_message_of_another_size(kernel_cache: str) -> None:
     _, receiver = outcomes(2, sizes_differ, kernel_cache, timeout_s=20)
     assert receiver.error == "TransportError"
     assert "rank 1: a recv of 36 bytes from rank 0 over peer memory met a send of 32 bytes" in receiver.text
-
-
-def nobody_sends(ended: Path, comm: Communicator, tell: Tell) -> None:
-    comm.all_reduce(tensor(comm, 1))
-    comm.synchronize()
-    if comm.rank == 1:
-        stays_until(ended)  # or its going would be noticed
-        return
-    try:
-        comm.recv(tensor(comm, 2), 1)
-        comm.synchronize()
-    finally:
-        ended.touch()
 
 
 def test_a_message_that_nobody_sends(kernel_cache: str, tmp_path: Path) -> None:

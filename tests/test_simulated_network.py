@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import resource
+from dataclasses import replace
 
 import pytest
 
@@ -36,11 +37,11 @@ def test_flows_take_as_long_as_simgrids(
     """The network of all other tests is this project's own; SimGrid's is what it is judged by."""
     case = contenders.on(backend, Case(machines.load(machine), collective, ranks, contenders.evenly(64 * MIB, ranks)))
     plan = contenders.plan(backend, case)
-    words = [*platform.words(case.machine), *plan.words(case)]
+    # In few chunks: which of two messages that come at one moment is taken first is an accident, as below. By direct
+    # messages the reduce-scatter of 32 ranks of Frontier is 1 % quicker in 24 chunks, and 5 % slower in 32.
+    words = [*platform.words(case.machine), *replace(plan, chunks=min(plan.chunks, 4)).words(case)]
     simgrids = point.run(simulator, [*words, "network=simgrid"]).seconds
-    # In chunks it is an accident which of two messages that come at one moment is taken first, as below.
-    within = 0.02 if plan.chunks == 1 else 0.06
-    assert point.run(simulator, words).seconds == pytest.approx(simgrids, rel=within)
+    assert point.run(simulator, words).seconds == pytest.approx(simgrids, rel=0.02)
 
 
 def test_times_are_those_of_ranks_that_are_actors(simulator: Simulator) -> None:

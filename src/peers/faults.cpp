@@ -10,12 +10,10 @@ Faults::Faults(const std::shared_ptr<gpu::Device>& device)
       clock_(std::make_unique<HostClock>(&reinterpret_cast<gpu::FaultRecord*>(memory_.host())->ran_ns)) {}
 
 void Faults::set_timeout(double timeout_s, double watched) {
-  clock_->serve(timeout_s);
+  const double late_s = clock_->serve(timeout_s);
   // No deadline, which is infinity, becomes 127 years, which added to the time so far fit into 64 bits of nanoseconds.
   constexpr double kMost_s = 4e9;
-  const auto ns = [&](double seconds) {
-    return static_cast<gpu::u64>((std::min(seconds, kMost_s) + clock_->tick_s()) * 1e9);
-  };
+  const auto ns = [&](double seconds) { return static_cast<gpu::u64>((std::min(seconds, kMost_s) + late_s) * 1e9); };
   timeout_ns_ = ns(watched * timeout_s);
   unwatched_timeout_ns_ = ns(timeout_s);
 }

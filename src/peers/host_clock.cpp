@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/quiet_thread.h"
 #include "base/running_time.h"
@@ -29,18 +30,14 @@ HostClock::~HostClock() {
   thread_.join();
 }
 
-void HostClock::serve(double timeout_s) {
+double HostClock::serve(double timeout_s) {
   {
     const std::lock_guard lock(mutex_);
-    if (timeout_s == timeout_s_) return;  // as in nearly each call, which wakes nobody
-    timeout_s_ = timeout_s;
+    // As in nearly each call, which wakes nobody; else a tick that has begun may be far longer.
+    if (std::exchange(timeout_s_, timeout_s) == timeout_s) return tick_of(timeout_s);
   }
-  changed_.notify_all();  // a tick that has begun may be far longer
-}
-
-double HostClock::tick_s() const {
-  const std::lock_guard lock(mutex_);
-  return tick_of(timeout_s_);
+  changed_.notify_all();
+  return tick_of(timeout_s);
 }
 
 void HostClock::run() {

@@ -19,16 +19,15 @@ class HostClock {
   HostClock(const HostClock&) = delete;
   HostClock& operator=(const HostClock&) = delete;
 
-  /// Of the waits from now on, of which the clock is to be a small part.
-  void serve(double timeout_s);
-  /// By so much a look at the clock may be late.
-  double tick_s() const;
+  /// Of the waits from now on, of which the clock is to be a small part. Returns by how many seconds a look may be
+  /// late.
+  double serve(double timeout_s);
 
  private:
   void run();
 
   gpu::u64* const ran_ns_;
-  mutable std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   double timeout_s_;
   bool stop_ = false;
