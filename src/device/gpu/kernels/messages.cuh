@@ -46,6 +46,7 @@ class Pieces {
 
   __device__ u64 message_bytes() const { return message().bytes; }
   __device__ u64 number() const { return begin_ + index_; }  // in the channel, from 0
+  __device__ u32 in_message() const { return static_cast<u32>(index_ - before_); }
   __device__ u64 at() const { return message().at + offset(); }
   __device__ u64 bytes() const { return min(message_bytes() - offset(), u64{message().piece_bytes}); }
 
@@ -54,8 +55,7 @@ class Pieces {
   /// The piece that was in this one's place before is so many before it.
   __device__ u32 depth() const { return channel_.depth[on_host()]; }
   __device__ u64 slot() const {
-    const u32 in_message = static_cast<u32>(index_ - before_);
-    const u32 behind = carried_ ? in_message - parcel_with(in_message, message().pieces).first : 0;
+    const u32 behind = carried_ ? in_message() - parcel_with(in_message(), message().pieces).first : 0;
     return channel_.slots[on_host()] + ((number() - behind) % depth() + behind) * channel_.slot_bytes;
   }
 
@@ -187,8 +187,11 @@ class BlockMessages {
     return at;
   }
 
-  /// Naps between looks at the host's memory, as programs do.
-  __device__ Wakefulness wakefulness() const { return ends_.carried ? Wakefulness::drowsy : Wakefulness::eager; }
+  /// Naps between looks at the host's memory, as programs do; behind a message's first parcels others are under way.
+  __device__ Wakefulness wakefulness(const Pieces& piece) const {
+    if (!ends_.carried) return Wakefulness::eager;
+    return piece.in_message() < 2 * kLongestParcel ? Wakefulness::drowsy : Wakefulness::asleep;
+  }
 
   /// What was in its place before has been taken. False after a failure.
   __device__ bool may_send(const Pieces& piece) const {
@@ -196,14 +199,14 @@ class BlockMessages {
     const u64 before = piece.number() - piece.depth();
     return wait_for(
         waiter_, reinterpret_cast<const u64*>(ends_.to.emptied) + piece.word(before), place(WaitKind::sent, piece),
-        [&](u64 taken) { return taken > before; }, wakefulness());
+        [&](u64 taken) { return taken > before; }, wakefulness(piece));
   }
 
   __device__ bool has_arrived(const Pieces& piece) const {
     const SlotNews* const news = reinterpret_cast<const SlotNews*>(ends_.from.news) + piece.word(piece.number());
     FaultRecord at = place(WaitKind::received, piece);
     const auto is_here = [&](u64 number) { return number > piece.number(); };
-    if (!wait_for(waiter_, &news->piece, at, is_here, wakefulness())) return false;
+    if (!wait_for(waiter_, &news->piece, at, is_here, wakefulness(piece))) return false;
     at.found_bytes = *static_cast<const volatile u64*>(&news->bytes);
     if (at.found_bytes == at.bytes) return true;
     report(waiter_, at, Fault::mismatch);

@@ -36,6 +36,8 @@ enum class Wakefulness {
   /// GPU's, keep back copies that other processes' engines make from it, as NICs do: between two H200s 500 KB took
   /// 1.5 ms instead of 10 us while 64 blocks waited.
   drowsy,
+  /// As long ones from the first look on: for what comes while enough else is under way.
+  asleep,
 };
 
 /// After so many looks, of about a microsecond each; a nap is a twentieth of the wait so far, at most.
@@ -52,7 +54,9 @@ __device__ inline bool wait_for(const WaitContext& waiter, const Word* word, con
       if (spins != 0) acquire(word);  // read again, so that what it publishes is seen: what has come stays, or grows
       return true;
     }
-    if (how == Wakefulness::drowsy && spins > kLooksAwake)
+    if (how == Wakefulness::asleep)
+      nap(kLongestNap_ns);
+    else if (how == Wakefulness::drowsy && spins > kLooksAwake)
       nap(min((spins - kLooksAwake) * kNapGrows_ns, kLongestNap_ns));
     if (spins % 256 != 255) continue;
     if (peek(&waiter.control->failed)) return false;

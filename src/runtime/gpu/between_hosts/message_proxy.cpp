@@ -136,15 +136,16 @@ void ReceivingProxy::hear_wanted() {
   }
 }
 
-bool ReceivingProxy::has_room(std::uint64_t first, std::uint32_t pieces) const {
+bool ReceivingProxy::has_room(std::uint32_t pieces) {
   const std::uint32_t depth = half_.depth[half_.on_host(message_.bytes) ? 1 : 0];
   const auto taken = [&](std::uint64_t piece) {
     return ChannelHalf::heard(half_.flags->emptied[piece % gpu::kCarriedSlots]) > piece;
   };
   // Blocks of a kernel take pieces of several messages in no order, so what was there before the last one counts, too.
-  for (std::uint64_t at = first; at < first + pieces; ++at)
+  for (std::uint64_t at = next_ + free_; free_ < pieces; ++free_, ++at)
     for (std::uint64_t before = depth; before <= gpu::kCarriedSlots && before <= at; before += depth)
       if (!taken(at - before)) return false;
+  free_ = 0;
   return true;
 }
 
@@ -155,7 +156,7 @@ bool ReceivingProxy::call_for_more() {
     if (is_new && lengths_.empty()) break;
     if (is_new) begin(lengths_.front());
     const gpu::ParcelOfPieces parcel = is_new ? gpu::ParcelOfPieces{0, 1} : next_parcel();
-    if (!has_room(next_, parcel.pieces)) {
+    if (!has_room(parcel.pieces)) {
       if (is_new) message_ = {};
       break;
     }

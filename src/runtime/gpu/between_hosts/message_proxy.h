@@ -122,7 +122,7 @@ class ReceivingProxy final : public MessageProxy {
  private:
   bool is_known_to_be_under_way() const override;
   void hear_wanted();
-  bool has_room(std::uint64_t first, std::uint32_t pieces) const;
+  bool has_room(std::uint32_t pieces);
   bool call_for_more();
   bool tell_come();
   /// Throws MismatchError where the two ranks' lengths differ.
@@ -131,6 +131,7 @@ class ReceivingProxy final : public MessageProxy {
   std::deque<std::size_t> lengths_;  // of messages that are known of, and not called for
   std::uint64_t known_ = 0;          // messages, so far
   std::uint64_t wanted_ = 0;         // messages to which kernels have come
+  std::uint32_t free_ = 0;           // slots of the next parcel that are empty, without a gap
 };
 
 }  // namespace lanecast
