@@ -106,9 +106,12 @@ def test_messages(queues: str, tmp_path: Path) -> None:
     expect_all_right(tmp_path, RANKS, ["messages"], CUDA_DEVICE_MAX_CONNECTIONS=queues)
 
 
-@pytest.mark.parametrize("sections", ["grid codes", "streams graphs", "messages", "compositions"])
+@pytest.mark.parametrize("sections", ["grid", "streams graphs", "messages", "compositions"])
 def test_between_hosts(sections: str, tmp_path: Path) -> None:
-    """Two hosts of half of the GPUs each, with an emulated NIC for each GPU."""
+    """Two hosts of half of the GPUs each, with an emulated NIC for each GPU.
+
+    Sums of 16-bit codes are left out: what two hosts add is rounded in between, so their bits are others.
+    """
     half = RANKS // 2
     expect_all_right(tmp_path, 2 * half, sections.split(), LANECAST_GPU_NICS=f"50GBps,12us,{half}")
 
