@@ -107,7 +107,7 @@ def with_entry(name: str, value: Any) -> dict[str, Any]:
         ("puts.0.peer", None, "of the wrong"),
         ("puts.0.needs", 3, "needs: 3, but the other queue has 2"),
         ("puts.0.needs_back", 1, "needs_back: 1 is not from 0 to 0"),
-        ("takes.1.delay", 9, "delay: 9 is not from 0 to 3"),
+        ("takes.1.delay", 9, "delay: 9 is not from 0 to 0"),
         ("takes.0.op", "total", "op: 'total' is unknown"),
         ("takes.0.divisor", 0.5, "divisor: 0.500000 is less than 1"),
         ("takes.0.runs.0", [], "runs: one of 0 operands, where a take_reduce has 2"),
@@ -135,7 +135,7 @@ def test_queues_stand_beside_each_other_where_there_is_room() -> None:
 def test_commands_show_programs() -> None:
     options = ("--topology", "2", "--program", "--size", "4K", "--lanes", "2", "--chunks", "2")
     one = shown("compose", "show", "all_reduce_by_all_gather", *options, "--rank", "1")
-    assert one.startswith("rank 1 of 2 ranks\n2 lanes of 2 chunks, 5 ticks, messages of up to 528 bytes, ")
+    assert one.startswith("rank 1 of 2 ranks\n2 lanes of 2 chunks, 2 ticks, messages of up to 528 bytes, ")
     assert "\nputs:\n  p0: put to rank 0, 512 bytes  [step 1 of " in one
     both = shown("compose", "show", "all_reduce_by_all_gather", *options)
     assert both.endswith(one)
@@ -163,7 +163,7 @@ def test_a_message_that_fits_no_ring_is_cut() -> None:
         return int(json.loads(text)["programs"][0]["chunks"])
 
     assert chunks("64K") == 1
-    assert chunks("16M") * 65536 >= 16 << 20
+    assert chunks("16M") * (256 << 10) >= 16 << 20
 
 
 def test_pieces_that_end_differently_are_cut_as_in_a_call() -> None:

@@ -40,7 +40,8 @@ class ProgramLowering {
   }
 
   Program run() {
-    if (program_.slicing.chunks > 1) set_delays();  // with one chunk nothing overlaps
+    // Stages overlap where one of them waits for a network. With one chunk nothing does.
+    if (program_.slicing.chunks > 1 && shape_.between_hosts) set_delays();
     for (std::uint32_t i = 0; i < plan_.steps.size(); ++i) lower(i);
     place_carried(program_);
     program_.generations = plan_.slots == 0 ? 1 : program_.delays + 2;

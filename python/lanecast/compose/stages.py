@@ -49,8 +49,8 @@ def programs(  # noqa: PLR0913  the composition, its shape, the machine and the 
     """What the GPUs of a host run: of all ranks, in rank order, the plan and the program that it becomes.
 
     print(program.describe(plan)) shows one, program.to_dict() is plain data. counts: elements of each part, or one
-    number for all. lanes: 1 to 64, and knobs.chunks of each at least; 0: as few as a call of so many lanes takes, whose
-    messages fill a quarter of a ring at most. Raises UsageError (argument, reason) for what does not fit, and PlanError
+    number for all. lanes: 1 to 64, and knobs.chunks of each at least; 0: as few as a call of so many lanes takes, see
+    docs/explanation/programs.md. Raises UsageError (argument, reason) for what does not fit, and PlanError
     (rank, step) where a queue would not come to its end. What a program is: docs/explanation/programs.md.
     """
     try:

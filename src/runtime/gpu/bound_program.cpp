@@ -12,13 +12,23 @@
 namespace lanecast {
 namespace {
 
-/// A ring holds so many of the longest message at least: one is put while another is taken, and both ends drift apart.
-constexpr std::size_t kMessagesInRing = 4;
-/// Of a message. Shorter ones have both ends at work sooner and more often; each costs a signal, so where a lane has
-/// little in all it has twice as long ones. By what was fastest between two H200s.
-constexpr std::size_t kMessageBytes = std::size_t{48} << 10;
-constexpr std::size_t kLittle = 4 * kMessageBytes;  // of a lane
-constexpr int kMostProgramChunks = 1 << 16;         // beyond any memory
+/// Of a message whose receivers add it to what they have: they take long, so they are to begin soon.
+constexpr std::size_t kAddedMessageBytes = std::size_t{48} << 10;
+
+/// Of all messages at most. Each costs some microseconds beside its bytes, so they are long where receivers take them
+/// out as fast as they come. By what was fastest between two H200s and among four.
+std::size_t most_message_bytes(const std::vector<Plan>& plans, std::size_t ring_bytes) {
+  bool moves = false, adds = false;
+  for (const Plan& plan : plans)
+    for (const Step& step : plan.steps) {
+      moves |= step.kind == StepKind::recv;
+      adds |= step.kind == StepKind::recv_reduce;
+    }
+  if (!adds) return ring_bytes * 2 / 3;
+  return moves ? ring_bytes / 2 : std::min(kAddedMessageBytes, ring_bytes / 4);
+}
+
+constexpr int kMostProgramChunks = 1 << 16;  // beyond any memory
 
 std::vector<std::byte> image_of(const Program& program) {
   std::vector<std::byte> image;
@@ -82,9 +92,7 @@ Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunk
   };
   const std::size_t whole = longest(1);
   Slicing slicing{lanes_for(whole), std::max(chunks, 1)};
-  const std::size_t wanted =
-      longest(static_cast<std::size_t>(slicing.lanes)) <= kLittle ? 2 * kMessageBytes : kMessageBytes;
-  const std::size_t most = chunks ? ring_bytes : std::min(wanted, ring_bytes / kMessagesInRing);
+  const std::size_t most = chunks ? ring_bytes : most_message_bytes(plans, ring_bytes);
   while (longest(slicing.slices()) > most) {
     if (slicing.chunks > kMostProgramChunks)
       throw UsageError("a message of " + std::to_string(whole) + " bytes is cut into " +
