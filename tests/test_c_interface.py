@@ -11,7 +11,7 @@ import pytest
 
 import gpu_host_library
 from lanecast import __version__, traces
-from launch import PACKAGE, STRICT, compiled, mpich
+from launch import MPICH, OPENMPI, PACKAGE, STRICT, compiled, mpich, openmpi
 
 ROOT = Path(__file__).parent.parent
 HEADERS = sorted((ROOT / "include/lanecast").glob("*.h"))
@@ -135,3 +135,12 @@ def test_ranks_with_helpers(ranks: int, processes: int, tmp_path: Path) -> None:
     command = [str(program), str(ranks), str(processes), sys.executable]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200)
     assert (done.returncode, done.stdout) == (0, f"{ranks} ranks of {processes} processes\n"), done.stderr
+
+
+@pytest.mark.parametrize("compiler", [MPICH.with_name("mpicc"), OPENMPI / "mpicc"])
+def test_ranks_of_an_mpi_with_helpers(compiler: Path, tmp_path: Path) -> None:
+    """Which the library starts, since the launcher knows nothing of them."""
+    program = compiled(ROOT / "tests/c/mpi_helpers.c", tmp_path, compiler=compiler)
+    settings = {"LANECAST_PROCESSES_PER_GPU": "2", "LANECAST_ALLOW_SHARED_CORES": "1"}
+    launch = openmpi if compiler.parent == OPENMPI else mpich
+    assert launch(2, [str(program), "3", sys.executable], timeout_s=200, **settings).count("as it should be") == 2

@@ -31,7 +31,7 @@ ALLOWED = {
         *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
     },
     "profiles": {"base", "topology", "plan", "algorithms", "select", "runtime"},
-    "helpers": {"base", "runtime"},
+    "helpers": {"base", "algorithms", "runtime"},
     "capi": {
         *("base", "topology", "plan", "algorithms", "compose", "select", "transport", "device", "peers", "program"),
         *("runtime", "profiles", "helpers"),

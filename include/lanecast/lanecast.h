@@ -125,10 +125,11 @@ typedef struct {
   int job_options;      /* 1: topology, transports and algorithm above describe the job as well; 0: this communicator */
   lanecastError_t* left_aside; /* receives what variables, and files in the user's cache, say that is of no use here,
                                   and why, a line each; empty: nothing. NULL: it is written to stderr */
-  int processes_per_gpu; /* lanecastCommInitAllGather: this process and so many less one beside it, its helpers, each of
-                            which moves a slice of the all-reduces, all-gathers and reduce-scatters of the host's memory
-                            where that is faster: docs/explanation/processes-per-gpu.md; 1: none; 0: as
-                            LANECAST_PROCESSES_PER_GPU says for communicators of a whole job, else 1 */
+  int processes_per_gpu; /* this process and so many less one beside it, its helpers, each of which moves a slice of the
+                            all-reduces, all-gathers and reduce-scatters of the host's memory where that is faster:
+                            docs/explanation/processes-per-gpu.md. The library starts them, under an MPI's launcher as
+                            well; 1: none; 0: as LANECAST_PROCESSES_PER_GPU says for communicators of a whole job, else
+                            1 */
   int allow_shared_cores; /* 1: helpers may share cores, to try things out; 0: they may not */
   const char* python;     /* a Python with this version of the package, which runs helpers; NULL: "python3" */
 } lanecastConfig_t;

@@ -39,8 +39,9 @@ lanecastResult_t init(lanecastComm_t* comm, const lanecastConfig_t* config, cons
   return guarded(error_of(config), [&] {
     if (!comm) throw UsageError("comm: null pointer");
     *comm = nullptr;
-    const helpers::HelpersWanted wanted = helpers_in(config);
-    *comm = make(around(), config, wanted);
+    helpers::HelpersWanted wanted = helpers_in(config);
+    Surroundings found = around(wanted);
+    *comm = make(std::move(found), config, wanted);
   });
 }
 
@@ -85,7 +86,7 @@ using namespace lanecast::capi;
 
 lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int nranks, lanecastAllGatherFn all_gather,
                                            void* ctx, const lanecastConfig_t* config) {
-  return init(comm, config, [&] {
+  return init(comm, config, [&](const helpers::HelpersWanted&) {
     Surroundings around = among_processes(bootstrap_from(rank, nranks, all_gather, ctx));
     if (over_mpi(config))
       around.mpi = MpiCommunicator::among(running_mpi(nullptr), around.bootstrap,
@@ -95,14 +96,12 @@ lanecastResult_t lanecastCommInitAllGather(lanecastComm_t* comm, int rank, int n
 }
 
 lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm, const lanecastConfig_t* config) {
-  return init(comm, config, [&] {
-    if (helpers_in(config).processes > 1)
-      throw UsageError(
-          "processes_per_gpu: under an MPI's launcher helpers are ranks, which lanecast.init() of Python deals out; "
-          "here give 1 (LANECAST_PROCESSES_PER_GPU), or make the communicator by lanecastCommInitAllGather");
+  return init(comm, config, [&](helpers::HelpersWanted& wanted) {
     std::shared_ptr<MpiApi> mpi = running_mpi(mpi_comm);
     const double timeout_s = timeout_to_begin_s(options_from(config, 0));
-    return among_mpi(MpiCommunicator::duplicate(mpi, mpi->parent_at(mpi_comm), {timeout_s, interrupt_of(config)}));
+    const MpiComm parent = mpi->parent_at(mpi_comm);
+    if (wanted.by_variable && mpi->size(parent) < mpi->size(mpi->world())) wanted.processes = 1;
+    return among_mpi(MpiCommunicator::duplicate(mpi, parent, {timeout_s, interrupt_of(config)}));
   });
 }
 

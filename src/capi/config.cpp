@@ -123,6 +123,7 @@ helpers::HelpersWanted helpers_in(const lanecastConfig_t* config) {
   wanted.shared_cores = switched("allow_shared_cores", given.allow_shared_cores) || switched_on(kSharedCores);
   const char* const variable = given.job_size == 0 ? std::getenv(kProcesses) : nullptr;
   const bool by_variable = given.processes_per_gpu == 0 && variable && *variable;
+  wanted.by_variable = by_variable;
   wanted.processes = by_variable ? number_in(variable) : given.processes_per_gpu == 0 ? 1 : given.processes_per_gpu;
   if (wanted.processes < 1 || wanted.processes > helpers::kMostProcesses)
     throw UsageError((by_variable ? std::string(kProcesses) + "=" + variable

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "algorithms/registry.h"
 #include "base/error.h"
 #include "helpers/gathering.h"
 
@@ -89,8 +90,18 @@ ProcessTrials::Class Crew::class_of(const Call& call) const {
   return ProcessTrials::class_of(call.kind, full_bytes(call, core_.size()));
 }
 
+/// Does the MPI's own collective move it, or a level of it? Helpers are no ranks of that.
+bool Crew::goes_by_mpi(const Call& call) {
+  if (!call.algorithm.empty()) return has_level(call.algorithm, kMpi);
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = by_mpi_.try_emplace({call.kind, full_bytes(call, core_.size()), call.dtype, call.op});
+  if (is_new) at->second = has_level(core_.choosing().chosen(call).algorithm, kMpi);
+  return at->second;
+}
+
 ProcessTrials::Trial Crew::number_for(const Call& call, const Interrupt& interrupt) {
   check(call, core_.rank(), core_.size());  // what is refused is no trial
+  if (goes_by_mpi(call)) return {};
   const ProcessTrials::Class which = class_of(call);
   if (trials_.is_due(which)) settle_number(which, interrupt);
   return trials_.next(which);
@@ -118,7 +129,8 @@ Call Crew::settled(Call call, int processes) {
   slice.count = longest_part(call) / static_cast<std::size_t>(processes);
   const auto [at, is_new] = chosen_.try_emplace({call.kind, slice.count, call.dtype});
   if (is_new) {
-    const Choice choice = core_.choosing().chosen(slice);
+    Choice choice = core_.choosing().chosen(slice);
+    if (has_level(choice.algorithm, kMpi)) choice = core_.choosing().chosen(call);
     at->second = {choice.algorithm, choice.chunks};
   }
   call.algorithm = at->second.first;

@@ -44,6 +44,7 @@ class Crew {
  private:
   int processes() const { return 1 + static_cast<int>(members_.size()); }
   ProcessTrials::Class class_of(const Call& call) const;
+  bool goes_by_mpi(const Call& call);
   ProcessTrials::Trial number_for(const Call& call, const Interrupt& interrupt);
   void settle_number(ProcessTrials::Class which, const Interrupt& interrupt);
   Call settled(Call call, int processes);
@@ -59,8 +60,9 @@ class Crew {
   std::vector<Member> members_;
   std::string obstacle_;
   ProcessTrials trials_;
-  std::mutex mutex_;  // who calls first tells the helpers first; guards chosen_
+  std::mutex mutex_;  // who calls first tells the helpers first; guards what follows
   std::map<std::tuple<Kind, std::size_t, DType>, std::pair<std::string, int>> chosen_;  // algorithm and chunks
+  std::map<std::tuple<Kind, std::size_t, DType, ReduceOp>, bool> by_mpi_;
   Answers answers_;
 };
 

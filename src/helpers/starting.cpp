@@ -8,6 +8,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "algorithms/registry.h"
 #include "base/error.h"
 #include "helpers/gathering.h"
 #include "runtime/wires/surroundings.h"
@@ -46,6 +47,15 @@ nlohmann::json topology_of(const Topology& topology) {
   nlohmann::json levels = nlohmann::json::array();
   for (int k = 0; k < topology.levels(); ++k) levels.push_back({topology.level(k).name, topology.level(k).domain});
   return {{"size", topology.size()}, {"levels", levels}};
+}
+
+/// Helpers are no ranks of an MPI, whoever has started the leaders.
+std::string beyond_reach(const Communicator& core) {
+  const std::string& transports = core.options().transports;
+  if (!has_level(transports, kMpi)) return "";
+  return "processes_per_gpu: transports '" + transports +
+         "': the library starts these helpers, so they are no ranks of the MPI; name ucx in its place, or leave "
+         "transports empty";
 }
 
 /// As init() of the package names them. Helpers choose nothing, open no GPU, and write no traces.
@@ -100,7 +110,7 @@ std::unique_ptr<Crew> start_crew(Communicator& core, const HelpersWanted& wanted
   const auto leader = std::count(seen.begin(), seen.begin() + core.rank(), mine);
   const std::size_t processes = leaders * static_cast<std::size_t>(wanted.processes);
   const bool crowded = processes > cores.size() && !wanted.shared_cores;
-  refuse_together(core, crowded ? crowding(core.rank(), cores.size(), processes) : "");
+  refuse_together(core, crowded ? crowding(core.rank(), cores.size(), processes) : beyond_reach(core));
   std::vector<Member> members;
   std::string refusal;
   try {

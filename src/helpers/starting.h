@@ -13,6 +13,7 @@ struct HelpersWanted {
   int processes = 1;          // of each rank, itself included
   bool shared_cores = false;  // may they share cores, to try things out?
   std::string python;         // that runs helpers, and has this version of the package
+  bool by_variable = false;   // which is for communicators of a whole job
 };
 
 inline constexpr int kMostProcesses = 64;
