@@ -14,6 +14,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import processes_data
+import processes_pages
 import simulated_pages
 
 ROOT = Path(__file__).parent.parent
@@ -152,6 +154,8 @@ def summary(machines: dict[str, dict[str, Any]]) -> str:
     trained = [[link(name, machine), *row] for name, machine in machines.items() for row in training(machine)]
     pages = [f"- [{machine['name']}](machines/{name}.md)\n" for name, machine in machines.items()]
     pages += [f"- [{file['name']}, simulated](simulated/{name}.md)\n" for name, file in simulated_pages.read().items()]
+    pages += [f"- [{file.name}, several processes per rank](processes/{name}.md)\n"
+              for name, file in processes_data.read().items()]  # fmt: skip
     notes = [f"- [{title(page)}](history/{page.name})\n" for page in sorted((FOLDER / "history").glob("*.md"))]
     body = f"""## GPUs, beside NCCL
 
@@ -260,6 +264,7 @@ def pages() -> dict[Path, str]:
     made = {FOLDER / "machines" / f"{name}.md": page(machine) for name, machine in machines.items()}
     for name, file in simulated_pages.read().items():
         made[simulated_pages.FOLDER / f"{name}.md"] = simulated_pages.page(file, table)
+    made |= processes_pages.pages(table)
     made[FOLDER / "README.md"] = summary(machines)
     readme = ROOT / "README.md"
     block = f"{BEGIN}\n\n{for_readme(machines)}\n{END}"

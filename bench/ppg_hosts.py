@@ -30,11 +30,11 @@ def processes_of(bench: list[str]) -> int:
     return max(parse_processes(bench[bench.index(name) + 1] if name in bench else USUAL))
 
 
-def measured(hosts: int, cluster: list[str], bench: list[str]) -> list[dict[str, Any]]:
-    """Rows of a cluster of so many hosts, with one leader on each."""
+def measured(hosts: int, leaders: int, cluster: list[str], bench: list[str]) -> list[dict[str, Any]]:
+    """Rows of a cluster of so many hosts, with so many leaders on each."""
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.json"
-        shape = ["--hosts", str(hosts), "--ranks-per-host", str(processes_of(bench))]
+        shape = ["--hosts", str(hosts), "--ranks-per-host", str(leaders * processes_of(bench))]
         run = [*LANECAST, "bench", "--protocol", "ppg", "--shared-cores", "--json", str(rows), *bench]
         subprocess.run([*LANECAST, "cluster", "run", *shape, *cluster, "--", *run], check=True)
         found: list[dict[str, Any]] = json.loads(rows.read_text())
@@ -46,12 +46,13 @@ def main() -> None:
     parser.add_argument("json", type=Path)
     parser.add_argument("plot", type=Path)
     parser.add_argument("--hosts", default="2,3,4")
+    parser.add_argument("--leaders", type=int, default=1, help="on each host; lanes need several")
     parser.add_argument("--cluster", type=shlex.split, default=["--nics", "2", "--rate", "10gbit"])
     parser.add_argument("--bench", type=shlex.split, default=["--sizes", "512M", "--rounds", "3"])
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for hosts in map(int, given.hosts.split(",")):
-        rows += measured(hosts, given.cluster, given.bench)
+        rows += measured(hosts, given.leaders, given.cluster, given.bench)
         given.json.write_text(json.dumps(rows, indent=1))  # what there is, should a larger one fail
     plots.draw(rows, given.plot)
 
