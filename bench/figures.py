@@ -234,23 +234,12 @@ def series_of(series: Series) -> str:
     return text + (table(headings, lines) + "\n" if lines else "")
 
 
-def processes(machine: dict[str, Any]) -> str:
-    """Of each rank, in tables of times as their files have them."""
-    text = ""
-    for run in machine.get("processes", ()):
-        text += f"## {run['title']}\n\n```sh\n{run['command']}\n```\n\nCommit {run['commit']}. {run['caveat']}\n\n"
-        text += (
-            table(run["columns"], [["-" if cell is None else str(cell) for cell in row] for row in run["rows"]]) + "\n"
-        )
-    return text
-
-
 def page(machine: dict[str, Any]) -> str:
     text = f"# {machine['name']}\n\n{machine['machine']}. {machine['software']}.\n"
     text += f"Notes: [{machine['notes']}](../history/{machine['notes']}). `make figures` writes this page.\n\n"
     if any("times_as_fast" in series.get("columns", ()) for series in machine["series"]):
         text += "*Times as fast* comes from single launches. It may differ from the quotient of two times shown.\n\n"
-    text += "".join(series_of(series) for series in machine["series"]) + processes(machine)
+    text += "".join(series_of(series) for series in machine["series"])
     if rows := training(machine):
         commits = ", ".join(dict.fromkeys(row["commit"] for row in machine["training"]))
         headings = ("strategy", "model", "where", "Lanecast, tokens a second", "NCCL", "times as fast")
