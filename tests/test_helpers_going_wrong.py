@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import random
 import signal
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,10 +21,12 @@ import pytest
 
 import lanecast
 from lanecast import Communicator
-from lanecast.helpers import placing
+from lanecast.helpers import placing, serving
+from lanecast.helpers.channel import Channel
 from lanecast.helpers.joining import groups_of
 from lanecast.helpers.leading import Leader
 from lanecast.helpers.slices import ranges
+from launch import mpich
 from pipe_jobs import PipeJob, Tell
 
 OPTIONS: dict[str, Any] = {"processes_per_gpu": 3, "allow_shared_cores": True, "timeout_s": 60.0}
@@ -241,7 +246,25 @@ def left_over() -> tuple[int, int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), maps
 
 
-@pytest.mark.parametrize("times", [4, pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(3000)])])
+A_THOUSAND = pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(3000)])
+
+
+@pytest.fixture
+def unhurried() -> None:
+    """No end after the minutes in which pytest takes a test for hanging in the core; its own timeout holds."""
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.mark.usefixtures("unhurried")
+@pytest.mark.parametrize("times", [20, A_THOUSAND])
+def test_nothing_grows_where_helpers_are_ranks(times: int) -> None:
+    command = [sys.executable, str(Path(__file__).parent / "helpers_come_and_go.py"), str(times), "2"]
+    output = mpich(4, command, timeout_s=3000)
+    assert f"{times} times, and nothing has grown" in output
+
+
+@pytest.mark.usefixtures("unhurried")
+@pytest.mark.parametrize("times", [4, A_THOUSAND])
 def test_nothing_grows_with_communicators_that_come_and_go(times: int) -> None:
     seen, resident = [], 0
     for turn in range(times):
@@ -259,6 +282,26 @@ def test_nothing_grows_with_communicators_that_come_and_go(times: int) -> None:
         assert gone(pids)
     assert seen[1] == seen[-1]
     assert resident_bytes() - resident < (8 << 20)
+
+
+def test_who_watches_a_leader_ends_though_its_files_number_is_anothers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a busy machine wakes it late, and files of the next communicator have come meanwhile."""
+    ours, theirs = socket.socketpair()
+    silent, kept = os.pipe()
+    channel = Channel(theirs)
+    monkeypatch.setattr(channel, "close", lambda: os.dup2(silent, theirs.fileno()))
+    thread = threading.Thread(target=serving.Helper(channel, None).serve, args=(os.getpid(),))
+    thread.start()
+    Channel(ours).send(do="end")
+    thread.join()
+    ours.close()
+    watching = [each for each in threading.enumerate() if each.name == "leader's end"]
+    for each in watching:
+        each.join(30.0)
+    os.close(kept)  # which ends one that looks at the wrong file
+    assert not any(each.is_alive() for each in watching)
+    theirs.close()
+    os.close(silent)
 
 
 def test_a_helper_that_waits_takes_no_processor_time() -> None:

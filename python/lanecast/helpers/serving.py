@@ -38,7 +38,9 @@ class Helper:
     def serve(self, leader: int) -> None:
         """Until the leader (a process) says that it ends, or has ended."""
         ending = threading.Event()
-        watch = threading.Thread(target=self._watch, args=(leader, ending), daemon=True, name="leader's end")
+        # A file of its own: the number of one that this thread has closed may be another file's before it looks again.
+        watched = os.dup(self._channel.fileno())
+        watch = threading.Thread(target=self._watch, args=(leader, ending, watched), daemon=True, name="leader's end")
         watch.start()
         with suppress(Closed):
             while self._answer():
@@ -134,15 +136,19 @@ class Helper:
             return _core.SliceMemory(place.gpu["bus_id"], bytes.fromhex(place.gpu["handle"]), place.gpu["offset"])
         return None if place.segment >= 0 else OfProcess(pid, place.offset)
 
-    def _watch(self, leader: int, ending: threading.Event) -> None:
-        """A leader that is killed says nothing, and a slice that is under way may wait for peers that wait for it."""
+    def _watch(self, leader: int, ending: threading.Event, watched: int) -> None:
+        """A leader that is killed says nothing, and a slice that is under way may wait for peers that wait for it.
+
+        watched: the channel, a file to be closed here.
+        """
         ends = select.poll()
         process = -1
         with suppress(OSError):  # it has ended already, and so has the channel
             process = os.pidfd_open(leader)
             ends.register(process, select.POLLIN)
-        ends.register(self._channel.fileno(), select.POLLRDHUP)
+        ends.register(watched, select.POLLRDHUP)
         ends.poll()
+        os.close(watched)
         if process >= 0:
             os.close(process)
         while not ending.wait(_SAID_S):  # what the leader has said last may still be on its way
