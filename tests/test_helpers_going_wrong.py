@@ -258,7 +258,7 @@ def unhurried() -> None:
 @pytest.mark.usefixtures("unhurried")
 @pytest.mark.parametrize("times", [20, A_THOUSAND])
 def test_nothing_grows_where_helpers_are_ranks(times: int) -> None:
-    command = [sys.executable, str(Path(__file__).parent / "helpers_come_and_go.py"), str(times), "2"]
+    command = [sys.executable, str(Path(__file__).parent / "coming_helpers_rank.py"), str(times), "2"]
     output = mpich(4, command, timeout_s=3000)
     assert f"{times} times, and nothing has grown" in output
 
