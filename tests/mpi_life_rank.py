@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import lanecast
-from lanecast import Communicator
+from lanecast import Communicator, startup
 
 
 def must(condition: object, said: object) -> None:
@@ -50,7 +50,7 @@ def destroyed_in_any_order() -> None:
 
 def destroyed_after_mpi_has_ended() -> None:
     made = communicators()
-    lanecast.startup.mpi().finalize()
+    startup.mpi().finalize()
     made.clear()
     gc.collect()
 

@@ -86,7 +86,8 @@ PACKAGES: dict[str, set[str]] = {
 MODULES: dict[str, set[str]] = {
     "topologies": {"machines"},
     "communicator": {"compose", "profiles"},
-    "startup": {"cluster", "helpers", "machines", "profiles"},
+    "emulation": {"cluster"},
+    "startup": {"helpers", "machines", "profiles"},
     "__main__": {"cli"},
 }
 

@@ -34,6 +34,22 @@ def test_extension_shows_its_entry_alone() -> None:
     assert subprocess.run(names, check=True, capture_output=True, text=True).stdout.split() == ["PyInit__core"]
 
 
+def test_what_it_takes_long_to_import_is_imported_when_it_is_used() -> None:
+    """A first group of torch waits for the import of lanecast, and needs its errors and the core alone."""
+    program = """
+import sys
+import lanecast
+assert not {"numpy", "lanecast.communicator", "lanecast.startup"} & sys.modules.keys(), sys.modules.keys()
+assert all(hasattr(lanecast, name) for name in lanecast.__all__) and set(lanecast.__all__) <= set(dir(lanecast))
+assert not hasattr(lanecast, "of_no_such_name")
+assert lanecast.compose.Composition and lanecast.init is lanecast.init
+from lanecast import *
+assert Communicator is lanecast.Communicator
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_sources_without_the_core_say_how_to_build_it(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "python", tmp_path / "python", ignore=shutil.ignore_patterns("__pycache__"))
     isolated = [sys.executable, "-S", "-c", "import lanecast"]  # without this environment's packages

@@ -6,7 +6,11 @@ comm = lanecast.init()                  # under mpirun or srun: all ranks; other
 comm.all_reduce(numpy.ones(1 << 20))
 """
 
+import importlib
 import importlib.util
+import os
+import sys
+from typing import TYPE_CHECKING, Any
 
 if importlib.util.find_spec("lanecast._core") is None:
     raise ImportError(
@@ -24,11 +28,13 @@ from lanecast._core import (
     TransportError,
     UsageError,
 )
-from lanecast.communicator import Communicator
-from lanecast.device_calls import DeviceWork
-from lanecast.point_to_point import P2POp
-from lanecast.startup import from_all_gather, from_mpi, init, run_threads
-from lanecast.work import PersistentCall, Work
+
+if TYPE_CHECKING:
+    from lanecast.communicator import Communicator
+    from lanecast.device_calls import DeviceWork
+    from lanecast.point_to_point import P2POp
+    from lanecast.startup import from_all_gather, from_mpi, init, run_threads
+    from lanecast.work import PersistentCall, Work
 
 for _error in (Error, InternalError, PlanError, TimeoutError, TransportError, UsageError):
     _error.__module__ = __name__  # what tracebacks say, and users catch
@@ -53,3 +59,39 @@ __all__ = [
     "init",
     "run_threads",
 ]
+
+# Where the rest is, imported with the first use: groups of torch need none of it, and it takes longer than to make one.
+_MODULES = {
+    "communicator": ("Communicator",),
+    "device_calls": ("DeviceWork",),
+    "point_to_point": ("P2POp",),
+    "startup": ("from_all_gather", "from_mpi", "init", "run_threads"),
+    "work": ("PersistentCall", "Work"),
+}
+_PACKAGES = {"compose"}  # that programs name without importing them
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in _PACKAGES:
+            return importlib.import_module(f"lanecast.{name}")
+        for module, names in _MODULES.items():
+            if name in names:
+                globals()[name] = getattr(importlib.import_module(f"lanecast.{module}"), name)
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})
+
+
+def _before_fork() -> None:
+    if "mpi4py.MPI" in sys.modules:
+        from lanecast import startup
+
+        startup.open_mpi_that_runs()
+
+
+os.register_at_fork(before=_before_fork)

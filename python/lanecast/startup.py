@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from lanecast import _core, job, machines, nics, topologies
 from lanecast.communicator import Communicator
+from lanecast.emulation import take_part_in_emulation
 from lanecast.gpu_libraries import with_gpu
 from lanecast.helpers import joining, starting
 from lanecast.helpers.crew import Crew
@@ -79,22 +80,11 @@ def mpi() -> _core.Mpi:
     return library
 
 
-def _open_mpi_that_runs() -> None:
+def open_mpi_that_runs() -> None:
     """An MPI that was opened before a fork is known to be the parent's; mpi4py may have started it without us."""
     if "mpi4py.MPI" in sys.modules and sys.modules["mpi4py.MPI"].Is_initialized():
         with suppress(_core.Error):
             find_mpi()
-
-
-os.register_at_fork(before=_open_mpi_that_runs)
-
-
-def take_part_in_emulation() -> None:
-    """Take part in the network of emulated GPU NICs that LANECAST_GPU_NICS asks for, if it does."""
-    if os.environ.get("LANECAST_GPU_NICS"):
-        from lanecast.cluster import gpu_nics
-
-        gpu_nics.take_part()
 
 
 def init(**options: Any) -> Communicator:

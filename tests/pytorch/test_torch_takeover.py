@@ -178,3 +178,25 @@ def test_programs_of_accelerate_print_the_same(name: str) -> None:
         printed.append(sorted(line for line in lines if line and not re.match(r"\[\d{4}-", line)))
         assert ("are Lanecast's" in done.stderr) == (value == "1")
     assert printed[1] == printed[0]
+
+
+def test_a_group_imports_nothing_that_it_does_not_need() -> None:
+    """Its import took longer than all else that makes a first group."""
+    program = """
+import sys
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+x = torch.ones(3)
+dist.all_reduce(x)
+assert type(dist.group.WORLD._get_backend(torch.device("cpu"))).__module__ == "lanecast_c10d"
+print(*sorted(name for name in sys.modules if name.startswith("lanecast.")))
+dist.destroy_process_group()
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "LANECAST_PROFILE"}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment | {"LANECAST_TORCH": "1"},
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    of_the_host = {"cache", "compiler", "emulation", "gpu_libraries", "job", "nics", "wording", "_core"}
+    of_torch = {"torch", "torch.adapter", "torch.compiling", "torch.groups", "torch.memory"}
+    assert {name.removeprefix("lanecast.") for name in ended.stdout.split()} <= of_the_host | of_torch

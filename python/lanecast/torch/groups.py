@@ -15,8 +15,7 @@ import torch.distributed as dist
 
 import lanecast_torch
 from lanecast import _core, gpu_libraries, job, nics
-from lanecast.profiles import finding
-from lanecast.startup import take_part_in_emulation
+from lanecast.emulation import take_part_in_emulation
 from lanecast.torch import adapter, memory
 
 
@@ -49,8 +48,17 @@ def make(given: Any, options: Any) -> Any:
     options.python = options.python or sys.executable
     if options.processes_per_gpu == 0 and dist.is_initialized():
         options.processes_per_gpu = 1  # the variable is for the default group: a mesh has many others
-    options.profile = finding.written_out(options.profile)
+    options.profile = _profile(options.profile)
     return compiled.make(given.store, given.group_rank, given.group_size, options, _understudy, memory.of_group)
+
+
+def _profile(option: str) -> str:
+    """What is wanted, for the core; the room that knows profiles is imported where one is named."""
+    if not option and not os.environ.get("LANECAST_PROFILE"):
+        return ""
+    from lanecast.profiles import finding
+
+    return finding.written_out(option)
 
 
 def _part_of_job(ranks: list[int]) -> tuple[int, list[int]]:
