@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -107,6 +107,20 @@ def _row(found: Found, theirs: Found) -> str:
             f"{found.step_ms or 0:8.2f} ms  {','.join(found.by):10} {difference}")  # fmt: skip
 
 
+def _tell(name: str, by_way: dict[str, tuple[Found, str] | None]) -> None:
+    theirs = None
+    for way, done in by_way.items():
+        if done is None:
+            print(f"{name} {way}: no time left", flush=True)
+            continue
+        found, said = done
+        theirs = theirs or found
+        print(_row(found, theirs), flush=True)
+        if found.ended != "well":
+            errors = [line for line in said.splitlines() if "Error" in line] or said.splitlines()
+            print("".join(f"    {line[:200]}\n" for line in errors[-2:]), end="", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -124,24 +138,22 @@ def main() -> None:
     only = [each for each in here if any(each.name.startswith(name) for name in given.only or [""])]
     until = time.monotonic() + given.budget
 
-    def one(task: tuple[Program, str]) -> tuple[Found, str] | None:
-        return run(*task, given.folder.resolve(), given.limit) if time.monotonic() < until else None
+    def one(program: Program, way: str) -> tuple[Found, str] | None:
+        return run(program, way, given.folder.resolve(), given.limit) if time.monotonic() < until else None
 
-    rows, theirs = [], None
+    rows: dict[str, dict[str, tuple[Found, str] | None]] = {program.name: {} for program in only}
     with ThreadPoolExecutor(given.at_once) as at_once:
-        tasks = [(program, way) for program in only for way in given.ways]
-        for (program, way), done in zip(tasks, at_once.map(one, tasks), strict=True):
-            if done is None:
-                print(f"{program.name} {way}: no time left")
-                continue
-            found, said = done
-            theirs = found if theirs is None or theirs.program != found.program else theirs
-            print(_row(found, theirs), flush=True)
-            rows.append(asdict(found))
-            if given.said:
-                (given.said / f"{program.name}-{way}.txt".replace(" ", "_")).write_text(said)
+        tasks = {at_once.submit(one, program, way): (program.name, way) for program in only for way in given.ways}
+        for task in as_completed(tasks):
+            name, way = tasks[task]
+            rows[name][way] = done = task.result()
+            if done and given.said:
+                (given.said / f"{name}-{way}.txt".replace(" ", "_")).write_text(done[1])
             if given.json:
-                given.json.write_text(json.dumps(rows))
+                found = [asdict(each[0]) for ways in rows.values() for each in ways.values() if each]
+                given.json.write_text(json.dumps(found))
+            if len(rows[name]) == len(given.ways):
+                _tell(name, {way: rows[name][way] for way in given.ways})
 
 
 if __name__ == "__main__":
