@@ -2,6 +2,7 @@
 """Simulates what the pages of docs/measurements/simulated show, the fewest ranks first, into the JSON files there.
 
     python bench/simulated_tables.py --minutes 60
+    python bench/simulated_tables.py --collectives all_gather --ranks 2048 --backends lanecast    # these points alone
 
 A ring of one chunk does the same in each step, and its steps grow with the ranks. So one of many ranks is simulated on
 512, with blocks as large, and its time grows with the steps; those that were simulated whole differ by 0.04 % at most.
@@ -64,7 +65,7 @@ class Grid:
 
 
 GRIDS = (
-    Grid(contenders.COLLECTIVES, (32, 128, 512, 1024, 2048), (16, 64, 256, 1024), ("lanecast", "ring-per-nic")),
+    Grid(contenders.COLLECTIVES, (32, 128, 256, 512, 1024, 2048), (16, 64, 256, 1024), ("lanecast", "ring-per-nic")),
     Grid(
         contenders.COLLECTIVES,
         (128, 512),
@@ -79,6 +80,9 @@ GRIDS = (
 def main(
     machine: Annotated[str, typer.Option(help="Comma-separated.")] = "frontier,perlmutter",
     minutes: Annotated[float, typer.Option(help="A point that has begun is done.")] = 600,
+    collectives: Annotated[str, typer.Option(help="Comma-separated; default: all.")] = "",
+    ranks: Annotated[str, typer.Option(help="The same.")] = "",
+    backends: Annotated[str, typer.Option(help="The same.")] = "",
 ) -> None:
     """Simulate what the files lack."""
     end = time.monotonic() + 60 * minutes
@@ -87,10 +91,13 @@ def main(
     files = {name: _file(name, one, simulator) for name, one in described.items()}
     for name, file in files.items():
         _write(FOLDER / f"{name}.json", file)
-    points = sorted((ranks, at, name, rest) for at, grid in enumerate(GRIDS) for ranks, *rest in grid.points()
+    points = sorted((count, at, name, rest) for at, grid in enumerate(GRIDS) for count, *rest in grid.points()
                     for name in described)  # fmt: skip
-    for ranks, _, name, (collective, mebibytes, backend) in points:
-        key = {"collective": collective, "ranks": ranks, "mebibytes": mebibytes, "backend": backend}
+    wanted = _wanted({"collective": collectives, "ranks": ranks, "backend": backends})
+    for count, _, name, (collective, mebibytes, backend) in points:
+        key = {"collective": collective, "ranks": count, "mebibytes": mebibytes, "backend": backend}
+        if any(str(key[field]) not in some for field, some in wanted.items()):
+            continue
         rows = files[name]["rows"]
         if any(key.items() <= row.items() for row in rows):
             continue
@@ -99,6 +106,19 @@ def main(
             return
         rows.append({**key, **_simulated(simulator, described[name], key)})
         _write(FOLDER / f"{name}.json", files[name])
+
+
+def _wanted(asked: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    """By what a row says of a point: which of the grids' words; where nothing is asked, all."""
+    fields = {"collective": "collectives", "ranks": "ranks", "backend": "backends"}
+    known = {field: {str(word) for grid in GRIDS for word in getattr(grid, fields[field])} for field in asked}
+    for field, text in asked.items():
+        for word in distinct(text):
+            if word not in known[field]:
+                raise typer.BadParameter(
+                    f"{word!r}: the grids have {', '.join(sorted(known[field]))}", param_hint=field
+                )
+    return {field: distinct(text) or tuple(known[field]) for field, text in asked.items()}
 
 
 def code_digest() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from lanecast import machines
 from lanecast.scale import build
@@ -62,6 +63,18 @@ def test_a_table_that_was_stopped_goes_on(tables: Any, tmp_path: Path, monkeypat
     assert len(asked) == POINTS - 3
     assert _rows(tmp_path)[:3] == before
     assert [row["ranks"] for row in _rows(tmp_path)] == [32] * 4 + [64] * 4
+
+
+def test_some_points_can_be_asked_for_alone(tables: Any, tmp_path: Path) -> None:
+    tables.main("frontier", 600, ranks="64", collectives="all_reduce", backends="lanecast")
+    assert [(row["collective"], row["ranks"], row["backend"]) for row in _rows(tmp_path)] == [
+        ("all_reduce", 64, "lanecast")
+    ]
+    tables.main("frontier", 600, backends="lanecast")
+    assert {row["backend"] for row in _rows(tmp_path)} == {"lanecast"}
+    assert len(_rows(tmp_path)) == POINTS // 2
+    with pytest.raises(typer.BadParameter, match="'48': the grids have 32, 64"):
+        tables.main("frontier", 600, ranks="48")
 
 
 def test_rows_of_other_code_go_unless_it_takes_the_same_times(
