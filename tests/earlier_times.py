@@ -148,7 +148,7 @@ OF_WHOLE_SHARES = [
     ),
     ("frontier", "reduce_scatter", 64, 64, "ring-across", "hierarchical(ring,direct,direct)", 24, 768.19),
     ("frontier", "all_reduce", 64, 16, "direct-across", "hierarchical(direct,direct,direct)", 12, 345.04),
-    ("frontier", "all_to_all", 64, 4, "lanecast", "hierarchical(pairwise,pairwise,pairwise)", 6, 404.57),
+    ("perlmutter", "all_to_all", 64, 4, "lanecast", "hierarchical(pairwise,pairwise)", 6, 179.38),
     ("frontier", "all_gather", 128, 16, "lanecast", "hierarchical(recursive_doubling,direct,ring)", 12, 207.36),
     ("frontier", "all_reduce", 128, 64, "lanecast", "hierarchical(recursive_doubling,direct,ring)", 24, 1743.11),
     ("frontier", "broadcast", 128, 16, "lanecast", "hierarchical(chain,direct,binomial)", 32, 574.45),

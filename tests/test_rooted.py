@@ -135,6 +135,18 @@ def test_an_all_to_all_sends_each_other_node_one_message_a_rank() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "size", "levels", "rounds"),
+    [("3x4", 12, 2, 2), ("2x4x2", 16, 3, 3), ("3x3x3", 27, 3, 3), ("3+1+4", 8, 2, 3)],
+)
+def test_exchanges_of_an_all_to_all_wait_for_nothing_but_their_level(
+    text: str, size: int, levels: int, rounds: int
+) -> None:
+    """What came by another level lies in scratch, which is free once it is sent: no message of that exchange waits."""
+    algorithm = f"hierarchical({','.join(['pairwise'] * levels)})"
+    assert flow_of("all_to_all", Topology.parse(text, size), algorithm).rounds == rounds
+
+
+@pytest.mark.parametrize(
     ("collective", "algorithm"),
     [
         ("all_to_all", "pairwise"),

@@ -12,11 +12,13 @@ namespace lanecast {
 void pairwise(PlanWriter& plan, const Ranks& ranks, const Parcels& parcels) {
   const int n = static_cast<int>(ranks.size());
   const int me = index_of(plan.rank(), ranks);
+  plan.begin_exchange();
   for (int k = 1; k < n; ++k) {
     const int to = wrap(me + k, n), from = wrap(me - k, n);
     plan.recv(ranks[from], parcels(from, me));
     plan.send(ranks[to], parcels(me, to));
   }
+  plan.end_exchange();
 }
 
 }  // namespace lanecast

@@ -139,6 +139,12 @@ void PlanBuilder::stage(int number, int of) {
 
 void PlanBuilder::end_stages() { stages_before_ += std::exchange(stages_, 0); }
 
+void PlanBuilder::begin_exchange() { exchanges_.push_back({static_cast<std::uint32_t>(plan_.steps.size()), 0}); }
+
+void PlanBuilder::end_exchange() {
+  exchanges_.back().count = static_cast<std::uint32_t>(plan_.steps.size()) - exchanges_.back().first;
+}
+
 void PlanBuilder::complete(const Pieces& pieces) {
   for (const Piece& piece : pieces) {
     auto& map = newest(piece.part);
@@ -161,7 +167,7 @@ Plan PlanBuilder::finish(std::string algorithm) {
     }
   if (!src.empty()) put(StepKind::copy, -1, src, dst);
   plan_.algorithm = std::move(algorithm);
-  assign_slots(plan_);
+  assign_slots(plan_, exchanges_);
   derive_dependencies(plan_);
   return std::move(plan_);
 }

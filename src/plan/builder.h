@@ -2,8 +2,10 @@
 // Turns sends and receives of pieces into a plan: finds where values live, gives scratch, derives the dependencies.
 #pragma once
 
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "plan/interval_map.h"
 #include "plan/plan.h"
@@ -24,6 +26,8 @@ class PlanBuilder final : public PlanWriter {
   void stage(int number, int of) override;
   /// What follows comes behind all stages so far.
   void end_stages();
+  void begin_exchange() override;
+  void end_exchange() override;
 
   /// Receives a contribution and adds it to the newest value. An exchange, which sends that same value meanwhile, needs
   /// the sum `apart`: written over a value still being sent, it would deadlock wherever sends are not buffered.
@@ -64,10 +68,12 @@ class PlanBuilder final : public PlanWriter {
   std::unordered_map<std::int32_t, IntervalMap<Newest>> newest_;
   std::unordered_map<std::int64_t, std::uint32_t> messages_;  // per kind and peer: sent or received so far
   std::int32_t stage_ = -1, stages_ = 0, stages_before_ = 0;
+  std::vector<Range> exchanges_;  // of steps
 };
 
-/// Gives every region a slot of its own for as long as it lives; slots of dead regions are used again.
-void assign_slots(Plan& plan);
+/// Gives every region a slot of its own for as long as it lives, and at least to the end of an exchange that it dies
+/// in; slots of dead regions are used again. exchanges: ranges of steps, in order.
+void assign_slots(Plan& plan, std::span<const Range> exchanges);
 
 /// Fills Plan::dependencies from list order and blocks.
 void derive_dependencies(Plan& plan);

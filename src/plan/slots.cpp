@@ -25,12 +25,25 @@ std::vector<Life> lives(const Plan& plan) {
   return lives;
 }
 
+/// A message of an exchange that came into a slot which another one is still sent from would wait for that one.
+void outlive(std::vector<Life>& lives, std::span<const Range> exchanges) {
+  for (Life& life : lives) {
+    const auto after = [&](const Range& each) {
+      return static_cast<std::int32_t>(each.first + each.count) > life.last;
+    };
+    const auto within = std::ranges::find_if(exchanges, after);
+    if (within != exchanges.end() && life.last >= static_cast<std::int32_t>(within->first))
+      life.last = static_cast<std::int32_t>(within->first + within->count) - 1;
+  }
+}
+
 bool same_width(const Region& a, const Region& b) { return a.lo == b.lo && a.hi == b.hi; }
 
 }  // namespace
 
-void assign_slots(Plan& plan) {
-  const std::vector<Life> life = lives(plan);
+void assign_slots(Plan& plan, std::span<const Range> exchanges) {
+  std::vector<Life> life = lives(plan);
+  outlive(life, exchanges);
   using Death = std::pair<std::int32_t, std::int32_t>;  // last step, region; the earliest on top
   std::priority_queue<Death, std::vector<Death>, std::greater<>> alive;
   std::vector<std::int32_t> idle;  // regions whose slots are free, longest idle first: the most slack between tenants

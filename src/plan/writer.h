@@ -20,6 +20,9 @@ class PlanWriter {
   /// What follows belongs to that stage of so many, on all ranks alike: chunk by chunk, stages are at work side by
   /// side.
   virtual void stage(int /*number*/, int /*of*/) {}
+  /// Between these, messages wait for nothing but what they carry: scratch that one has sent holds nothing new.
+  virtual void begin_exchange() {}
+  virtual void end_exchange() {}
 };
 
 /// An all-gather among `ranks`: ranks[k] brings the pieces own[k], and everyone ends with all of them.
