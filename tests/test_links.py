@@ -344,6 +344,21 @@ def test_messages_that_leave_together_wait_for_one_latency(collective: str, time
     assert seconds(link, 1 << 30) > seconds(known, 1 << 30)  # where no gap is known, each costs a share of the latency
 
 
+@pytest.mark.parametrize(
+    ("text", "ranks", "parts"), [("4x8", 32, (24, 7)), ("4x4x2", 32, (24, 6, 1)), ("3x1", 3, (2,))]
+)
+def test_what_a_pairwise_exchange_sends_within_hosts_takes_no_nic(
+    text: str, ranks: int, parts: tuple[int, ...]
+) -> None:
+    """parts: of a rank's blocks, those that take each level's links."""
+    rates_Bps = [10e9, 25e9, 100e9][: len(_core.Topology.parse(text, ranks).levels) + 1]
+    known = _core.Models([(0, 1 / rate) for rate in rates_Bps], reduce_s_per_byte=0)
+    block = 1 << 20
+    expected_s = sum(part * block / rate for part, rate in zip(parts, rates_Bps, strict=False))
+    taken_s = _core.predict("all_to_all", ranks * block, _core.Topology.parse(text, ranks), known, "pairwise", 1)
+    assert taken_s == pytest.approx(expected_s, rel=1e-9)
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("algorithm", ["recursive_doubling", "direct"])
 def test_one_or_two_ranks_have_nothing_to_send_together(ranks: int, algorithm: str) -> None:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <utility>
 
 #include "algorithms/algorithms.h"
 #include "base/error.h"
@@ -88,15 +89,22 @@ std::vector<Stage> folding_stages(const Request& request, const Topology& topolo
   return found;
 }
 
-/// Of an exchange of each pair over one level: what goes to other hosts, and what stays. None where it was timed as a
-/// whole.
+/// Of an exchange of each pair: what goes to the ranks that part at a level takes that level's links. None where it was
+/// timed as a whole.
 std::vector<Stage> pairwise_stages(const Request& request, const Topology& topology, const Models& models) {
   if (models.find(request.kind, "pairwise", kAllRanks, request.bytes)) return {};
-  const int n = topology.size(), inside = largest_groups(topology).back(), outside = n - inside;
-  const std::size_t of_a_rank = request.bytes / static_cast<std::size_t>(n);
-  const auto among = [&](int ranks) { return of_a_rank * static_cast<std::size_t>(ranks); };
-  std::vector<Stage> found{flat("pairwise", {request.kind, among(outside + 1), outside + 1, 0, true}, models)};
-  if (inside > 1) found.push_back(group_step({request.kind, among(inside), inside, topology.levels(), true}, models));
+  const std::vector<int> sizes = largest_groups(topology);
+  const std::size_t of_a_rank = request.bytes / static_cast<std::size_t>(topology.size());
+  std::vector<Stage> found;
+  int reached = 1;  // with this rank, from the innermost level outwards
+  for (int k = topology.levels(); k >= 0; --k) {
+    const int before = std::exchange(reached, k == 0 ? topology.size() : std::min(reached * sizes[k], topology.size()));
+    const int ranks = reached - before + 1;
+    if (ranks == 1) continue;
+    const Load load{request.kind, of_a_rank * static_cast<std::size_t>(ranks), ranks, k, request.on_gpus};
+    const bool by_peers = request.on_gpus && k == topology.levels();
+    found.insert(found.begin(), by_peers ? group_step(load, models) : flat("pairwise", load, models));
+  }
   return found;
 }
 
@@ -116,7 +124,7 @@ std::vector<Stage> stages(const Request& request, const Topology& topology, cons
   if (is_hierarchical(algorithm)) return hierarchical_stages(request, topology, models, algorithm);
   if (algorithm == "folding")
     if (std::vector<Stage> found = folding_stages(request, topology, models); !found.empty()) return found;
-  if (algorithm == "pairwise" && request.on_gpus && topology.levels() > 0)
+  if (algorithm == "pairwise" && topology.levels() > 0)
     if (std::vector<Stage> found = pairwise_stages(request, topology, models); !found.empty()) return found;
   return {over_all(algorithm, request.kind)};
 }

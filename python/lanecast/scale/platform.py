@@ -104,7 +104,8 @@ def models(machine: Machine, topology: _core.Topology) -> _core.Models:
     """What the machine's figures tell the cost model; a rank's share of a NIC is its link to other nodes.
 
     Between nodes messages follow each other no faster than processors at both ends work on them, which no wire shows,
-    and chunks hide each other's latency.
+    and chunks hide each other's latency. Of an all-to-all they hide no more than they cost: on 128 ranks of Frontier
+    16 MiB take 1.56 ms by levels in one chunk, 1.34 in 4 and 1.58 in 16.
     """
     busiest = max(Counter(machine.nic_of_rank).values())
     inside = [(level.latency_us * 1e-6, 1 / (_together(level) * 1e9)) for level in machine.levels]
@@ -115,5 +116,5 @@ def models(machine: Machine, topology: _core.Topology) -> _core.Models:
     if ours is None or len(topology.levels) + 1 < len(links):  # one node
         return known
     for kind in _core.KINDS:
-        known = known.with_overlap(kind, 1, _LATENCY_LEFT, 1)
+        known = known.with_overlap(kind, 0 if kind == "all_to_all" else 1, _LATENCY_LEFT, 1)
     return known.with_gap(2 * ours.message_us * 1e-6)
