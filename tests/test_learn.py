@@ -263,9 +263,10 @@ def test_what_is_simulated_hangs_on_the_core_and_on_the_machine(monkeypatch: pyt
     scopes = [simulating.scope_of_machine("frontier", frontier, "simulated")]
     slower = replace(frontier, network=replace(frontier.network, taper=0.25))
     scopes.append(simulating.scope_of_machine("frontier", slower, "simulated"))
+    scopes.append(simulating.scope_of_machine("frontier", frontier, "simulated", with_software=True))
     monkeypatch.setattr(build, "core_digest", lambda: "another")
     scopes.append(simulating.scope_of_machine("frontier", frontier, "simulated"))
-    assert len(set(scopes)) == 3
+    assert len(set(scopes)) == 4
     assert len({replace(scope, digest="") for scope in scopes}) == 1
 
 

@@ -7,7 +7,7 @@ import math
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +27,7 @@ from lanecast.profiles import finding, surprises
 from lanecast.profiles.scope import MODELLED, SIMULATED
 from lanecast.profiles.shape import shape_of
 from lanecast.scale import build, platform
+from lanecast.scale import software as costs
 from lanecast.scale.contenders import COLLECTIVES as SIMULABLE
 from lanecast.scale.contenders import Case, evenly
 from lanecast.scale.contenders import check as check_backend
@@ -147,13 +148,18 @@ def simulate(  # noqa: PLR0913, PLR0917  one per option
     closed_forms: Annotated[
         bool, typer.Option("--closed-forms", help="By the cost model instead of SimGrid: seconds for the largest grid.")
     ] = False,
+    add_software: Annotated[
+        bool, typer.Option("--software", help="Add what is known of each library's software, as `lanecast scale` does.")
+    ] = False,
 ) -> None:
     """Simulate the same for a described machine; its times are kept apart as simulated, or as modelled."""
+    if closed_forms and add_software:
+        raise _core.UsageError("software: the closed forms have the cost model's own gap between messages")
     described = machines.load(machine)
     names = [known_name("collective", name, SIMULABLE) for name in distinct(collectives)]
     asked = [check_backend(name) for name in distinct(backends)]
     cases = [
-        simulating.contenders_of(Case(described, name, count, evenly(size, count)), asked)
+        simulating.contenders_of(Case(described, name, count, evenly(size, count)), asked, add_software)
         for count in platform.rank_counts(described, ranks)
         for name in names
         for size in parse_sizes(sizes)
@@ -161,12 +167,16 @@ def simulate(  # noqa: PLR0913, PLR0917  one per option
     if closed_forms:
         cases = [known for some in cases if (known := simulating.predicted(some))]
     say = partial(_say, 0)
-    source = simulating.Source(simulating.model, {**software(), "platform": platform.figures(described)})
+    about = {**software(), "platform": platform.figures(described)}
+    if add_software:
+        about["software_costs"] = [asdict(cost) for cost in costs.load()]
+    source = simulating.Source(simulating.model, about)
     if not closed_forms:
         simulator = build.simulator(say)
-        about = {**source.software, "simgrid": simulator.simgrid}
+        about["simgrid"] = simulator.simgrid
         source = simulating.Source(partial(simulating.simulate, simulator, rounds, say), about)
-    scope = simulating.scope_of_machine(machine, described, MODELLED if closed_forms else SIMULATED)
+    origin = MODELLED if closed_forms else SIMULATED
+    scope = simulating.scope_of_machine(machine, described, origin, add_software)
     with Database(database, create=True) as opened:
         done = simulating.fill(opened, scope, cases, source, say)
     say(f"{counted(done, 'configuration')} more in {database}, {scope.origin}")

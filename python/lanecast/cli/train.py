@@ -103,6 +103,9 @@ def _about(version: str, runs: list[dict[str, Any]], subjects: list[Subject], ju
     times = f"{len(runs)} runs of {', '.join(map(str, sorted({case.ranks for case in every})))} ranks"
     about |= {"scikit-learn": version, "times": f"{times}, {size_text(min(sizes))} to {size_text(max(sizes))}"}
     about["times at commit"] = ", ".join(dict.fromkeys(str(run.get("commit")) for run in runs))
+    added = dict.fromkeys(cost["name"] for run in runs for cost in run.get("software_costs", []))
+    if added:
+        about["software counted"] = ", ".join(added)
     for row in judged:
         if (row.cases, row.chooser) == (HELD_OUT, LEARNED):
             configurations = sum(len(each.cases) for each in subjects if row.collective in {each.collective, ALL})

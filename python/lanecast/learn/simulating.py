@@ -15,6 +15,7 @@ from lanecast.learn.database import Configuration, Database, Timed
 from lanecast.machines import Machine, topology_in
 from lanecast.profiles.scope import Scope
 from lanecast.scale import build, platform, point
+from lanecast.scale import software as costs
 from lanecast.scale.build import Simulator
 from lanecast.scale.contenders import Case, Plan, on, plan
 
@@ -28,11 +29,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Contender:
-    """One way to run a case. name: as the database has it; case: as it is met, see lanecast.scale.contenders.on."""
+    """One way to run a case. name: as the database has it; case: as it is met, see lanecast.scale.contenders.on;
+    software: what it adds to each message, if that is to count.
+    """
 
     name: str
     case: Case
     plan: Plan
+    software: costs.Cost | None = None
 
 
 @dataclass(frozen=True)
@@ -43,15 +47,16 @@ class Source:
     software: dict[str, Any]
 
 
-def scope_of_machine(name: str, machine: Machine, origin: str) -> Scope:
+def scope_of_machine(name: str, machine: Machine, origin: str, with_software: bool = False) -> Scope:
     """name: as it is loaded by."""
     node = topology_in(machine, machine.ranks_per_node)
-    figures = " ".join([build.core_digest(), *platform.words(machine)])
+    added = [str(cost) for cost in costs.load()] if with_software else []
+    figures = " ".join([build.core_digest(), *platform.words(machine), *added])
     digest = hashlib.sha256(figures.encode()).hexdigest()[:12]
     return Scope(name, origin, node, 0, "", lanecast.__version__, digest=digest)
 
 
-def contenders_of(case: Case, backends: Sequence[str] = ()) -> list[Contender]:
+def contenders_of(case: Case, backends: Sequence[str] = (), with_software: bool = False) -> list[Contender]:
     """What is compared: these backends of `lanecast scale`, each algorithm once.
 
     Without any, hierarchies, what vendors' libraries do across nodes, and the selection of an MPI.
@@ -61,7 +66,8 @@ def contenders_of(case: Case, backends: Sequence[str] = ()) -> list[Contender]:
         met = on(backend, case)
         way = plan(backend, met)
         name = MPI if backend == NATIVE_SELECTION else backend if backend in BESIDE else way.algorithm
-        found.setdefault(name, Contender(name, met, way))
+        cost = costs.cost_of(met.machine, backend, way.algorithm) if with_software else None
+        found.setdefault(name, Contender(name, met, way, cost))
     return list(found.values())
 
 
@@ -80,7 +86,7 @@ def simulate(simulator: Simulator, rounds: int, say: Say, some: Sequence[Contend
     """
 
     def seconds(each: Contender, number: int) -> float:
-        words = platform.words(_in_round(each.case.machine, number))
+        words = [*platform.words(_in_round(each.case.machine, number)), *costs.words(each.software)]
         how_far = partial(_say_of, say, each.name)
         return point.run(simulator, [*words, *each.plan.words(each.case)], how_far).seconds
 
