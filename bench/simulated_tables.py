@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,14 +28,14 @@ from lanecast import machines
 from lanecast.bench.options import distinct
 from lanecast.bench.software import software
 from lanecast.machines import Machine
-from lanecast.scale import build, contenders, platform, point
+from lanecast.scale import build, contenders, platform, point, rings
 from lanecast.scale.contenders import Case
 from lanecast.scale.tables import bound_Bps, say
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "measurements" / "simulated"
 MIB = 1 << 20
-RING_RANKS = 512  # most that a ring is simulated on
+RING_RANKS = rings.MOST_RANKS
 # What decides simulated times: plans, how they are chosen and run, and the simulator. What is of GPUs does not.
 CODE = (
     *("simulator/*", "src/topology/*", "src/plan/*", "src/algorithms/*", "src/compose/*", "src/runtime/host/*"),
@@ -173,20 +173,12 @@ def _planned(machine: Machine, key: dict[str, Any]) -> tuple[Case, contenders.Pl
     return met, contenders.plan(key["backend"], met)
 
 
-def _with_fewer_ranks(case: Case, plan: contenders.Plan) -> Case:
-    """The case itself, or what takes as long for each step."""
-    # Of all-reduces the two halves meet, and how they do changes with the ranks.
-    if (plan.algorithm, plan.chunks) != ("ring", 1) or case.collective == "all_reduce" or case.ranks <= RING_RANKS:
-        return case
-    return replace(case, ranks=RING_RANKS, bytes=case.bytes // case.ranks * RING_RANKS)
-
-
 def _simulated(simulator: build.Simulator, machine: Machine, key: dict[str, Any]) -> dict[str, Any]:
     met, plan = _planned(machine, key)
     say(f"{machine.name}: {key['collective']} of {key['mebibytes']} MiB on {key['ranks']} ranks, {key['backend']}")
-    fewer = _with_fewer_ranks(met, plan)
+    fewer = rings.on_fewer_ranks(met, plan, RING_RANKS)
     outcome = point.run(simulator, [*platform.words(met.machine), *plan.words(fewer)], lambda text: say(f"  {text}"))
-    seconds = outcome.seconds * (met.ranks - 1) / (fewer.ranks - 1)
+    seconds = rings.seconds_on_all(outcome.seconds, met, fewer)
     case = _case(machine, key)
     bound = bound_Bps(case)
     return {

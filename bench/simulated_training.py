@@ -22,7 +22,7 @@ from lanecast.bench.plots import figure_of, footnote
 from lanecast.bench.software import software
 from lanecast.bench.tables import console, headed, number
 from lanecast.machines import Machine
-from lanecast.scale import build, contenders, platform, point
+from lanecast.scale import build, contenders, platform, point, rings
 from lanecast.scale import software as costs
 from lanecast.scale.contenders import Case
 from lanecast.scale.tables import say
@@ -51,9 +51,10 @@ def main(  # noqa: PLR0913, PLR0917  one per option
         met = contenders.on(backend, case)
         plan = contenders.plan(backend, met)
         cost = costs.cost_of(met.machine, backend, plan.algorithm) if with_software else None
-        words = [*platform.words(met.machine), *costs.words(cost), *plan.words(met)]
+        fewer = rings.on_fewer_ranks(met, plan)
+        words = [*platform.words(met.machine), *costs.words(cost), *plan.words(fewer)]
         say(f"{case.collective} of {case.bytes} B on {case.ranks} ranks: {backend}{', with software' if cost else ''}")
-        return point.run(simulator, words, say).seconds
+        return rings.seconds_on_all(point.run(simulator, words, say).seconds, met, fewer)
 
     rows: list[dict[str, Any]] = []
     for gpus in platform.rank_counts(described, ranks):
