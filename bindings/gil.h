@@ -5,6 +5,11 @@
 #include <Python.h>
 #include <unistd.h>
 
+#ifdef Py_LIMITED_API
+// All Pythons from 3.4 on have it, and the limited API nothing that says the same.
+extern "C" int PyGILState_Check();
+#endif
+
 namespace lanecast {
 
 /// Until the process has ended.

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import lanecast
+from lanecast.compiler import PYTHON
 
 WITH_ADAPTER = f"""
 import os, pathlib, sys, types, warnings
@@ -137,8 +138,8 @@ def test_one_that_came_along_needs_neither_compiler_nor_cache(
     image: Image, adapter: Path, tmp_path: Path, build: str
 ) -> None:
     """For its own release of torch, whatever device that is built for, and for no other."""
-    packaged = tmp_path / "9.8.1" / adapter.name
-    packaged.parent.mkdir()
+    packaged = tmp_path / PYTHON / "9.8.1" / adapter.name
+    packaged.parent.mkdir(parents=True)
     shutil.copy(adapter, packaged)
     wheel = {"PACKAGED": str(tmp_path), "PATH": "/nowhere", "XDG_CACHE_HOME": "/proc", "TMPDIR": "/proc"}
     assert image.load(TORCH=f"9.8.1{build}", **wheel) == [str(packaged)]
@@ -149,8 +150,8 @@ def test_one_that_came_along_needs_neither_compiler_nor_cache(
 
 def test_one_that_came_along_and_cannot_be_loaded(image: Image, adapter: Path, tmp_path: Path) -> None:
     """As where the system's libstdc++ is too old for it."""
-    packaged = tmp_path / "9.9" / adapter.name
-    packaged.parent.mkdir()
+    packaged = tmp_path / PYTHON / "9.9" / adapter.name
+    packaged.parent.mkdir(parents=True)
     packaged.write_bytes(b"no library")
     assert image.load(PACKAGED=str(tmp_path)) == [str(image.file)]
     image.file.unlink()

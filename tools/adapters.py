@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles torch's adapter for the releases of torch that PyPI has, for the wheel. Only their headers are needed.
 
-adapters.py FOLDER [RELEASE ...]: makes FOLDER/RELEASE/lanecast_c10d.so for each, for this Python, and removes others.
+adapters.py FOLDER [RELEASE ...]: makes FOLDER/PYTHON/RELEASE/lanecast_c10d.so for each, PYTHON being that which runs
+this (cp313), and removes its others.
 adapters.py --list: the releases. TORCH_RELEASES names them where PyPI is not to be asked.
 """
 
@@ -84,7 +85,7 @@ def main(arguments: list[str]) -> None:
     if arguments == ["--list"]:
         print("\n".join(releases()))
         return
-    folder, wanted = Path(arguments[0]).resolve(), arguments[1:] or releases()
+    folder, wanted = Path(arguments[0]).resolve() / compiler.PYTHON, arguments[1:] or releases()
     folder.mkdir(parents=True, exist_ok=True)
     for other in folder.iterdir():
         if other.name.removesuffix(".stamp") not in wanted:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the wheel that users get, into dist/: with the GPU kernels and torch's adapters, one for each Python.
+"""Builds the wheels that users get, into dist/: with the GPU kernels and torch's adapters.
 
-wheels.py [PYTHON ...]: commands, such as python3.13; without one, the Python that runs this. Each has an environment in
-build/wheels, and the core's objects, in build/objects, are compiled once for all. Each wheel is tried in a clean
-environment, by a program of torch as well where TORCH_TRIED names a release of torch; PyPI's takes some GB.
+wheels.py [PYTHON ...]: commands, such as python3.13; without one, the Python that runs this. There is one wheel for all
+Pythons from 3.12 on, by their limited API, with adapters for those that are named, and one for 3.11. Each Python has an
+environment in build/wheels, and the core's objects, in build/objects, are compiled once for all. A wheel is tried in a
+clean environment of each Python, by a program of torch as well where TORCH_TRIED names a release of torch; PyPI's takes
+some GB.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "wheels"
-REQUIREMENTS = [word for name in ("build", "runtime", "wheel") for word in ("-r", f"requirements/{name}.txt")]
+REQUIREMENTS = [word for name in ("build", "wheel") for word in ("-r", f"requirements/{name}.txt")]
+LIMITED_API = "cp312"  # nanobind has it from this Python on
 # What the oldest system that is served has: RHEL 9 and Ubuntu 22.04.
 PLATFORM = f"manylinux_2_34_{os.uname().machine}"
 # Of torch and of the wheel itself; they are in the process before the adapter.
@@ -27,55 +31,86 @@ def run(*command: str | Path) -> None:
     subprocess.run([str(word) for word in command], cwd=ROOT, check=True)
 
 
-def tag_of(python: str) -> str:
-    asked = [python, "-c", "import sys; print('cp{}{}'.format(*sys.version_info))"]
-    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+@dataclass(frozen=True)
+class Python:
+    command: str
+    version: tuple[int, int]
+
+    @staticmethod
+    def of(command: str) -> Python:
+        asked = [command, "-c", "import sys; print(*sys.version_info[:2])"]
+        major, minor = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()
+        return Python(command, (int(major), int(minor)))
+
+    @property
+    def tag(self) -> str:
+        return "cp{}{}".format(*self.version)
+
+    @property
+    def is_limited(self) -> bool:
+        return self.version >= (3, int(LIMITED_API.removeprefix("cp3")))
+
+    @property
+    def programs(self) -> Path:
+        """The folder of its environment here, which is made if it is not there."""
+        environment = WORK / self.tag
+        if not (environment / "bin" / "pip").exists():
+            run(self.command, "-m", "venv", environment)
+        return environment / "bin"
 
 
-def raw(pip: Path, into: Path, adapters: Path | str) -> Path:
+def raw(python: Python, kind: str, adapters: Path | str) -> Path:
     """As the build makes it: its tag says that it is for this machine."""
+    into = WORK / python.tag / kind
     shutil.rmtree(into, ignore_errors=True)
-    run(pip, "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", into, ".",
-        f"--config-settings=build-dir={ROOT / 'build' / 'objects'}",
+    limited = [f"--config-settings=wheel.py-api={LIMITED_API}"] if python.is_limited else []
+    run(python.programs / "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", into, ".",
+        f"--config-settings=build-dir={ROOT / 'build' / 'objects'}", *limited,
         f"--config-settings=cmake.define.LANECAST_ADAPTERS={adapters}")  # fmt: skip
     (wheel,) = into.glob("*.whl")
     return wheel
 
 
-def build(python: str) -> Path:
-    tag = tag_of(python)
-    environment, adapters = WORK / tag, ROOT / "build" / "adapters" / tag
-    bin_folder = environment / "bin"
-    if not (bin_folder / "pip").exists():
-        run(python, "-m", "venv", environment)
-    run(bin_folder / "pip", "install", "--quiet", *REQUIREMENTS)
+def build(pythons: list[Python]) -> Path:
+    """One wheel for all of them; the first, which is the oldest, builds it."""
+    oldest = pythons[0]
+    tags = f"{LIMITED_API}-abi3" if oldest.is_limited else f"{oldest.tag}-{oldest.tag}"
+    adapters = ROOT / "build" / "adapters" / tags
+    run(oldest.programs / "pip", "install", "--quiet", *REQUIREMENTS)
     # The adapters are compiled against what the wheel installs.
-    without = raw(bin_folder / "pip", environment / "without", "")
-    run(bin_folder / "pip", "install", "--quiet", "--no-deps", "--force-reinstall", without)
-    run(bin_folder / "python", "tools/adapters.py", adapters)
-    whole = raw(bin_folder / "pip", environment / "whole", adapters)
-    for old in (ROOT / "dist").glob(f"lanecast-*-{tag}-*.whl"):
+    without = raw(oldest, "without", "")
+    for other in adapters.glob("*"):
+        if other.name not in {python.tag for python in pythons}:
+            shutil.rmtree(other)
+    for python in pythons:
+        run(python.programs / "pip", "install", "--quiet", "--no-deps", "--force-reinstall", without)
+        run(python.programs / "python", "tools/adapters.py", adapters)
+    whole = raw(oldest, "whole", adapters)
+    for old in (ROOT / "dist").glob(f"lanecast-*-{tags}-*.whl"):
         old.unlink()
     excluded = [word for library in EXCLUDED for word in ("--exclude", library)]
     # auditwheel looks for patchelf on the path.
-    path = f"PATH={bin_folder}{os.pathsep}{os.environ['PATH']}"
+    path = f"PATH={oldest.programs}{os.pathsep}{os.environ['PATH']}"
     run("env", path, "auditwheel", "repair", "--plat", PLATFORM, *excluded, "--wheel-dir", "dist", whole)
-    (made,) = (ROOT / "dist").glob(f"lanecast-*-{tag}-*.whl")
+    (made,) = (ROOT / "dist").glob(f"lanecast-*-{tags}-*.whl")
     return made
 
 
-def check(python: str, wheel: Path) -> None:
-    own = WORK / tag_of(python) / "bin" / "python"
-    listed = [str(own), "tools/adapters.py", "--list"]
+def check(pythons: list[Python], wheel: Path) -> None:
+    listed = [str(pythons[0].programs / "python"), "tools/adapters.py", "--list"]
     releases = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
-    run(".ci/wheel", wheel, *releases)
-    run(".ci/wheel_runs", wheel, python, *os.environ.get("TORCH_TRIED", "").split())
+    run(".ci/wheel", wheel, *(f"{python.tag}/{release}" for python in pythons for release in releases))
+    for python in pythons:
+        run(".ci/wheel_runs", wheel, python.command, *os.environ.get("TORCH_TRIED", "").split())
 
 
-def main(pythons: list[str]) -> None:
+def main(commands: list[str]) -> None:
     os.environ.update(PIP_DISABLE_PIP_VERSION_CHECK="1")
-    for python in pythons or [sys.executable]:
-        check(python, build(python))
+    asked = sorted((Python.of(command) for command in commands or [sys.executable]), key=lambda each: each.version)
+    by_wheel = [[python] for python in asked if not python.is_limited]
+    by_wheel += [limited] if (limited := [python for python in asked if python.is_limited]) else []
+    for pythons in by_wheel:
+        check(pythons, build(pythons))
 
 
 if __name__ == "__main__":

@@ -6,11 +6,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from lanecast import _core
 
 VARIABLE = "CXX"
+# For which Python a compiled module is, as wheels call it: cp312, cp314t.
+PYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
 
 
 def named() -> str:

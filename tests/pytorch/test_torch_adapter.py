@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lanecast.compiler import PYTHON
+
 SCRIPT = """
 import torch, torch.distributed as dist
 dist.init_process_group("lanecast", store=dist.HashStore(), rank=0, world_size=1)
@@ -53,7 +55,7 @@ def test_one_that_was_made_of_headers_alone(tmp_path: Path, monkeypatch: pytest.
     headers.mkdir()
     (headers / release).symlink_to(Path(torch.__file__).parent / "include")
     monkeypatch.setattr(adapters, "HEADERS", headers)
-    adapters.make([compiler], release, tmp_path / "adapters")
+    adapters.make([compiler], release, tmp_path / "adapters" / PYTHON)
     nothing = {"CXX": "/no/compiler", "XDG_CACHE_HOME": "/proc", "TMPDIR": "/proc"}
     told = subprocess.run(
         [sys.executable, "-c", IN_A_WHEEL.format(folder=str(tmp_path / "adapters")) + SCRIPT],

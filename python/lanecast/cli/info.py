@@ -20,7 +20,7 @@ from rich.text import Text
 
 import lanecast
 import lanecast_torch
-from lanecast import _core, cache, gpu_libraries, job, launch, limits, machines, nics, startup
+from lanecast import _core, cache, compiler, gpu_libraries, job, launch, limits, machines, nics, startup
 from lanecast.bench import machine, tables
 from lanecast.helpers import report
 from lanecast.machines import described
@@ -238,7 +238,8 @@ def _torch() -> str:
 
 def _came_along(version: str) -> str:
     release, _, _ = version.partition("+")
-    found = list((Path(lanecast.__file__).parent / "torch" / "adapters" / release).glob("*.so"))
+    adapters = Path(lanecast.__file__).parent / "torch" / "adapters" / compiler.PYTHON
+    found = list((adapters / release).glob("*.so"))
     return str(found[0]) if found else ""
 
 

@@ -24,7 +24,7 @@ from lanecast.torch import compiling
 from lanecast.torch.compiling import FILE, FLAGS, NAME, PACKAGE, Torch, compile_adapter
 
 _FOLDER = "torch"  # of the cache
-PACKAGED = Path(__file__).parent / "adapters"  # a folder for each release of torch
+PACKAGED = Path(__file__).parent / "adapters"  # a folder for each Python, and in it for each release of torch
 
 
 @functools.cache
@@ -55,7 +55,7 @@ def load() -> ModuleType:
 def _packaged() -> Path | None:
     """The one that came along. Builds of a release for CPUs and for kinds of GPUs have the same headers."""
     release, _, _ = torch.__version__.partition("+")
-    path = PACKAGED / release / FILE
+    path = PACKAGED / compiler.PYTHON / release / FILE
     return path if torch.compiled_with_cxx11_abi() and path.is_file() else None
 
 
