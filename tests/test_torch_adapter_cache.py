@@ -148,6 +148,14 @@ def test_one_that_came_along_needs_neither_compiler_nor_cache(
         assert f"no adapter for torch {other}{build} that is whole" in said
 
 
+def test_one_that_came_along_is_for_its_own_python(image: Image, adapter: Path, tmp_path: Path) -> None:
+    """One wheel has those of several."""
+    packaged = tmp_path / "cp399" / "9.9" / adapter.name
+    packaged.parent.mkdir(parents=True)
+    shutil.copy(adapter, packaged)
+    assert image.load(PACKAGED=str(tmp_path)) == [str(image.file)]
+
+
 def test_one_that_came_along_and_cannot_be_loaded(image: Image, adapter: Path, tmp_path: Path) -> None:
     """As where the system's libstdc++ is too old for it."""
     packaged = tmp_path / PYTHON / "9.9" / adapter.name

@@ -59,6 +59,13 @@ class Python:
         return environment / "bin"
 
 
+def by_wheel(pythons: list[Python]) -> list[list[Python]]:
+    """Those of one wheel together, the oldest first."""
+    ordered = sorted(pythons, key=lambda python: python.version)
+    limited = [python for python in ordered if python.is_limited]
+    return [*([python] for python in ordered if not python.is_limited), *([limited] if limited else [])]
+
+
 def raw(python: Python, kind: str, adapters: Path | str) -> Path:
     """As the build makes it: its tag says that it is for this machine."""
     into = WORK / python.tag / kind
@@ -106,10 +113,7 @@ def check(pythons: list[Python], wheel: Path) -> None:
 
 def main(commands: list[str]) -> None:
     os.environ.update(PIP_DISABLE_PIP_VERSION_CHECK="1")
-    asked = sorted((Python.of(command) for command in commands or [sys.executable]), key=lambda each: each.version)
-    by_wheel = [[python] for python in asked if not python.is_limited]
-    by_wheel += [limited] if (limited := [python for python in asked if python.is_limited]) else []
-    for pythons in by_wheel:
+    for pythons in by_wheel([Python.of(command) for command in commands or [sys.executable]]):
         check(pythons, build(pythons))
 
 
