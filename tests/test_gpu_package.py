@@ -118,6 +118,14 @@ def test_what_is_spoilt_or_stale_is_of_no_use(spoil: Callable[[bytes], bytes], f
     assert _core.gpu_packaged_kernels("sm_90") == [("sm_90", f"{file} is spoilt, or not of this version of Lanecast")]
 
 
+def test_a_folder_in_the_place_of_a_file(folder: Path) -> None:
+    package(folder, "sm_90")
+    file = folder / "sm_90" / "kernels"
+    file.unlink()
+    file.mkdir()
+    assert _core.gpu_packaged_kernels("sm_90") == [("sm_90", f"{file} is spoilt, or not of this version of Lanecast")]
+
+
 def test_a_module_that_is_missing(folder: Path) -> None:
     package(folder, "sm_90")
     (folder / "sm_90" / "kernels").unlink()

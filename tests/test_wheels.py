@@ -37,5 +37,13 @@ def test_pythons_from_3_12_on_share_a_wheel(wheels: ModuleType, minors: list[int
     assert [python.tag for each in found for python in each] == [f"cp3{minor}" for each in together for minor in each]
 
 
+def test_a_python_without_its_lock_gets_no_wheel(wheels: ModuleType, tmp_path: Path) -> None:
+    python = tmp_path / "python3.14t"
+    python.write_text("#!/bin/sh\necho 3 14 t\n")
+    python.chmod(0o755)
+    with pytest.raises(SystemExit, match=r"python3.14t: no wheel is made for a Python of the kind t; pip install \."):
+        wheels.Python.of(str(python))
+
+
 def test_a_python_says_its_version(wheels: ModuleType) -> None:
     assert wheels.Python.of(sys.executable).version == sys.version_info[:2]

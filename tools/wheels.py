@@ -38,8 +38,12 @@ class Python:
 
     @staticmethod
     def of(command: str) -> Python:
-        asked = [command, "-c", "import sys; print(*sys.version_info[:2])"]
-        major, minor = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()
+        asked = [command, "-c", "import sys; print(*sys.version_info[:2], sys.abiflags)"]
+        major, minor, *flags = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.split()
+        if flags:
+            raise SystemExit(
+                f"{command}: no wheel is made for a Python of the kind {flags[0]}; pip install . serves it"
+            )
         return Python(command, (int(major), int(minor)))
 
     @property

@@ -88,11 +88,13 @@ std::vector<std::string> KernelPackage::targets_for(const std::string& architect
 
 std::string KernelPackage::read(const KernelModule& module, const std::string& target) const {
   const fs::path path = file(module, target);
-  std::ifstream stream(path, std::ios::binary | std::ios::ate);
+  std::ifstream stream(path, std::ios::binary);
   if (!stream.is_open()) throw UsageError(path.string() + " cannot be read: " + std::strerror(errno));
   // As a whole: character by character some MB take 8 ms of a first communicator's time.
-  std::string content(static_cast<std::size_t>(std::max<std::streamoff>(stream.tellg(), 0)), '\0');
-  stream.seekg(0).read(content.data(), static_cast<std::streamsize>(content.size()));
+  std::error_code error;  // of what is no file
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  std::string content(error ? 0 : bytes, '\0');
+  stream.read(content.data(), static_cast<std::streamsize>(content.size()));
   if (auto code = code_in(content, recipe(module, target))) return *std::move(code);
   throw UsageError(path.string() + " is spoilt, or not of this version of Lanecast");
 }
