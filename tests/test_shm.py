@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import platform
 import re
@@ -213,6 +214,27 @@ def _two_hosts(me: Rank) -> None:
         end.wait()
     me.barrier()
     transport.close()
+
+
+def _pieces_of_powers_of_two(me: Rank) -> list[list[int]]:
+    transport = open_shm(me, single_copy=0)
+    end = Endpoint(transport, me)
+    found = []
+    for serial, size in enumerate((128 << 10, 256 << 10, 1 << 20)):
+        if me.rank == 0:
+            end.send(1, Item(1, serial, size))
+        if me.rank == 1:
+            found.append(end.consume(0, Item(1, serial, size)).cuts)
+        end.wait()
+    me.barrier()
+    return found
+
+
+@pytest.mark.parametrize("ranks", [3, 4, 8])
+def test_a_message_of_a_power_of_two_has_no_short_piece(ranks: int) -> None:
+    """Each piece costs a note, a place and a turn of both ranks."""
+    for cuts in in_processes(ranks, _pieces_of_powers_of_two)[1]:
+        assert {end - begin for begin, end in itertools.pairwise(cuts)} == {cuts[1]}, cuts
 
 
 def test_only_ranks_of_one_host_share_memory() -> None:

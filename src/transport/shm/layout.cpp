@@ -57,8 +57,8 @@ ShmLayout layout_for(std::size_t ranks, const ShmOptions& options) {
           .eager_bytes = std::min(options.eager_bytes, ring_bytes / 3),
           .fragment_bytes = fragment_bytes,
           .packet_bytes = (quarter - kLine) / fragment_bytes * fragment_bytes,
-          .least_piece_bytes = unit - kLine,
-          .piece_bytes = units * (unit - kLine),
+          .least_piece_bytes = unit,
+          .piece_bytes = units * unit,
           .outbox_places = places};
 }
 
