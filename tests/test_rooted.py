@@ -15,6 +15,7 @@ from lanecast import _core
 from lanecast._core import Topology, make_plan, make_plans
 from lanecast.plans.flow import Flow, Transfer, trace
 from processor_time import processor_s
+from ranks import Rank, in_processes
 
 SIZES = [2, 3, 5, 8, 13, 16]
 
@@ -187,6 +188,19 @@ def cheapest(collective: str, size: int, ranks: int, models: _core.Models) -> tu
 def test_choice_by_size(collective: str, small: set[str], large: set[str]) -> None:
     assert cheapest(collective, 64, 16, LINKS)[0] in small
     assert cheapest(collective, 1 << 24, 16, LINKS)[0] in large
+
+
+def _in_shared_memory(me: Rank) -> list[str]:
+    comm = lanecast.from_all_gather(me.rank, me.size, me.all_gather, transports="shm", profile="none")
+    counts = (16 << 10, 256 << 10, 4 << 20)
+    return [comm.explain(kind, count).algorithm for kind in ("broadcast", "reduce") for count in counts]
+
+
+def test_what_a_host_copies_once_goes_straight_to_everyone() -> None:
+    """A root's copy serves all ranks of a host; what they send to the root are as many copies as ever."""
+    chosen = in_processes(4, _in_shared_memory)[0]
+    assert chosen[:3] == ["direct"] * 3
+    assert "direct" not in chosen[3:]
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])

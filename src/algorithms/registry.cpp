@@ -46,7 +46,7 @@ constexpr AllReduceRow kAllReduces[] = {
 // A tree's root sends the vector in every round; a chain passes it on once. All ranks together send it n − 1 times.
 Cost tree(int n) { return {rounds_log2(n), rounds_log2(n), false, false, shared(n) / std::max(1.0, rounds_log2(n))}; }
 Cost chain(int n) { return {n - 1.0, n > 1 ? 1.0 : 0.0, true, true, shared(n)}; }
-Cost to_everyone(int n) { return {posted_at_once(n), n - 1.0, false, false, 1.0 / n, n - 1.0}; }
+Cost to_everyone(int n) { return {posted_at_once(n), n - 1.0, false, false, 1.0 / n, n - 1.0, true}; }
 Cost scattered(int n) {
   const double handed_out = rounds_log2(n) / 2, gathered = n - 1;  // of the vector, by all ranks
   return {rounds_log2(n) + n - 1, 2 * shared(n), false, false, (handed_out + gathered) / std::max(1.0, 2 * gathered)};

@@ -13,9 +13,10 @@ struct Cost {
   double rounds = 0;
   double volume = 0;
   bool pipelined = false;
-  bool steady = false;  // every rank sends to one neighbour only
-  double even = 1;      // what the ranks send on average, over what the busiest does
-  double messages = 1;  // that the busiest rank sends for each chunk, where those are more than the rounds
+  bool steady = false;       // every rank sends to one neighbour only
+  double even = 1;           // what the ranks send on average, over what the busiest does
+  double messages = 1;       // that the busiest rank sends for each chunk, where those are more than the rounds
+  bool one_content = false;  // a broadcast in which one rank sends all others the same at once
 };
 
 struct AllGatherRow {

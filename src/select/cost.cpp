@@ -44,8 +44,17 @@ double hidden_in_chunks(double reduced, const Load& load, const Models& models) 
 
 constexpr double kHeldBytes = 64 << 10;  // of each message
 
-Stage by_link(const Cost& cost, double reduced, const Load& load, const Models& models) {
+/// What everyone gets from the root itself: one copy by the root, and one by each of the others, who go on meanwhile.
+Cost with_one_copy(Cost cost) {
+  cost.volume = 1;
+  cost.even = 0.5;  // of the two copies that a message takes
+  return cost;
+}
+
+Stage by_link(Cost cost, double reduced, const Load& load, const Models& models) {
   const Link& link = link_of(load, models);
+  const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.sends_once_from;
+  if (once) cost = with_one_copy(cost);
   const double sent = static_cast<double>(load.bytes) * cost.volume;
   // Hosts and switches hold a short message that meets another one, and it waits for no more than that one's bytes.
   const bool is_steady = cost.steady || load.ranks <= 2;

@@ -27,8 +27,9 @@ struct Link {
   double beta_s_per_byte = 0;
   double unsteady = 1;  // times as long bytes take where a rank's peers change from round to round, or send all at once
   double crowd = 1;     // ranks that share each core which moves its messages
-  bool by_itself = false;  // its bytes move while the caller's thread adds others
-  double gap_s = 0;        // what each further message of those that are under way together adds
+  bool by_itself = false;                  // its bytes move while the caller's thread adds others
+  std::size_t sends_once_from = SIZE_MAX;  // bytes: what goes to several ranks costs its sender no more than to one
+  double gap_s = 0;                        // what each further message of those that are under way together adds
   LinkSource source = LinkSource::assumed;
 };
 

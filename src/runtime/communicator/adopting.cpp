@@ -46,8 +46,10 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   if (refused) throw UsageError(rank() == 0 ? known : "rank 0 refuses: " + known);
   Models adopted = known.empty() ? choosing.models() : models_from(known);
   // What transports do is known here, and to no file.
-  for (std::size_t level = 0; level < adopted.links.size(); ++level)
+  for (std::size_t level = 0; level < adopted.links.size(); ++level) {
     adopted.links[level].by_itself = choosing.models().links[level].by_itself;
+    adopted.links[level].sends_once_from = choosing.models().links[level].sends_once_from;
+  }
   GpuExecutor* const gpu = parts_->gpu.opened();
   const TimingSite site{
       ground.router, ground.topology, ground.around.hosts, rank(), parts_->waits.timeout_s(), ground.rivals, [&] {

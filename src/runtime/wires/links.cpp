@@ -35,7 +35,7 @@ Link link_of(const Transport& transport) {
             .unsteady = kUnsteady,
             .by_itself = transport.traits().moves_by_itself,
             .gap_s = kGapOfLatency * kAlpha_s};
-  return {.alpha_s = 1e-6, .beta_s_per_byte = 1 / 5e9};
+  return {.alpha_s = 1e-6, .beta_s_per_byte = 1 / 5e9, .sends_once_from = transport.traits().sends_once_from};
 }
 
 Link slower(Link a, Link b) { return a.alpha_s < b.alpha_s ? b : a; }

@@ -32,7 +32,12 @@ class ShmTransport : public Transport {
 
   std::string_view name() const override { return "shm"; }
   bool reaches(int peer) const override;
-  Traits traits() const override { return {.scatters = true, .consumes = true, .compares_stamps = true}; }
+  Traits traits() const override {
+    return {.scatters = true,
+            .consumes = true,
+            .sends_once_from = outbox_.has_places() ? layout_.eager_bytes + 1 : SIZE_MAX,
+            .compares_stamps = true};
+  }
   std::optional<Stores> stores_for_reader(int peer) const override;
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
