@@ -78,6 +78,17 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, list[d
     return folder / "m.json", done.stdout, json.loads((folder / "j").read_text())["rows"]
 
 
+def test_times_are_kept_unless_they_are_not_wanted(
+    trained: tuple[Path, str, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    fill(tmp_path / "t.sqlite", ("all_gather",))
+    command = ["learn", "train", str(tmp_path / "t.sqlite"), "-o", str(tmp_path / "m.json"), "--no-times"]
+    with mock.patch.object(training, "_C", [2.0]), mock.patch.object(training, "_GAMMA", [0.5]):
+        assert CliRunner().invoke(app, command, catch_exceptions=False).exit_code == 0
+    assert all(each.times for each in load(trained[0]).collectives)
+    assert not any(each.times for each in load(tmp_path / "m.json").collectives)
+
+
 def _core_text(model: Model) -> bytes:
     return marked_json.text(FORMAT, model).encode()
 

@@ -38,6 +38,7 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File; default: in the user's cache.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the tables here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw what is chosen where, and what it loses.")] = None,
+    times: Annotated[bool, typer.Option(help="Keep what calls took, for explain() and for calls that are slow.")] = True,
 ) -> None:
     """Train a support vector machine for each collective, and judge it on a fifth that it has not seen.
 
@@ -62,7 +63,7 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     scope = replace(scope, calls="")
     path = output or default_folder() / file_name(scope)
     trained = [_kept(scope, each, one) for each, one in zip(subjects, fitted, strict=True)]
-    if scope.origin == MEASURED:
+    if scope.origin == MEASURED and times:
         trained = [with_times(one, each.cases) for each, one in zip(subjects, trained, strict=True)]
     save(Model(scope, trained, about), path)
     learned_tables.show(scope, judged)
