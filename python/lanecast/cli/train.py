@@ -38,7 +38,9 @@ def train(  # noqa: PLR0913, PLR0917  one per option
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File; default: in the user's cache.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the tables here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw what is chosen where, and what it loses.")] = None,
-    times: Annotated[bool, typer.Option(help="Keep what calls took, for explain() and for calls that are slow.")] = True,
+    times: Annotated[
+        bool, typer.Option(help="Keep what calls took, for explain() and for calls that are slow.")
+    ] = True,
 ) -> None:
     """Train a support vector machine for each collective, and judge it on a fifth that it has not seen.
 
@@ -107,6 +109,8 @@ def _about(version: str, runs: list[dict[str, Any]], subjects: list[Subject], ju
     added = dict.fromkeys(cost["name"] for run in runs for cost in run.get("software_costs", []))
     if added:
         about["software counted"] = ", ".join(added)
+    if with_gpus := dict.fromkeys(text for run in runs if (text := _with_gpus(run))):
+        about["times with"] = "; ".join(with_gpus)
     for row in judged:
         if (row.cases, row.chooser) == (HELD_OUT, LEARNED):
             configurations = sum(len(each.cases) for each in subjects if row.collective in {each.collective, ALL})
@@ -116,6 +120,13 @@ def _about(version: str, runs: list[dict[str, Any]], subjects: list[Subject], ju
                 f"mean regret {row.mean_regret:.2%}, worst {row.worst_regret:.1%}"
             )
     return about
+
+
+def _with_gpus(run: dict[str, Any]) -> str:
+    """What calls on GPUs depend on beside the cards."""
+    known = [f"{name} {run[name]}" for name in ("driver", "cuda", "nccl", "torch") if name in run]
+    of_nccl = [f"{name}={value}" for name, value in run.get("environment", {}).items() if name == "NCCL_NVLS_ENABLE"]
+    return ", ".join(known + of_nccl) if known else ""
 
 
 def _draw(scope: Scope, learned: list[tuple[list[Case], Fitted]], path: Path, rests_on: str) -> None:
