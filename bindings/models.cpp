@@ -143,8 +143,12 @@ void bind_models(nb::module_& m) {
   m.attr("PEER_ENGINES") = nb::tuple(engines);
   nb::class_<PeerLines>(m, "PeerLines", "What was measured of the ways among the GPUs of a host.")
       .def(
-          "__init__", [](PeerLines* self, const std::string& gpu) { new (self) PeerLines(gpu_kind(gpu)); },
-          "gpu"_a = "", "Nothing, among GPUs of this kind.");
+          "__init__",
+          [](PeerLines* self, const std::string& gpu, int ranks) {
+            new (self) PeerLines(PeerLines::among({}, gpu, ranks));
+          },
+          "gpu"_a = "", "ranks"_a = 0,
+          "Nothing, among GPUs of this kind; beside what was learned of so many of them and comes with the library.");
   m.def(
       "explain_on_peers",
       [](const std::string& collective, std::size_t bytes, int ranks, bool symmetric, const PeerLines& lines, bool half,

@@ -102,6 +102,27 @@ void bind_profiles(nb::module_& m) {
       "What the text of a model's file says of calls among so many GPUs of a host. Raises UsageError that names the "
       "field.");
   m.def(
+      "borders_of_gpu_model",
+      [](const nb::bytes& text, int ranks) {
+        const Models models = read_profile({text.c_str(), text.size()}, FileKind::model);
+        nb::list rows;
+        for (const GpuModel& model : models.gpu_models)
+          for (const LearnedBorder& row : LearnedWays(model.ways, ranks).table()) {
+            const WayCalls& calls = row.calls;
+            nb::list words;
+            for (const auto& [is_one, word] :
+                 {std::pair(calls.half, "half"), std::pair(calls.captured, "captured"),
+                  std::pair(calls.symmetric, "symmetric"), std::pair(calls.copy_engine, "copy_engine"),
+                  std::pair(calls.few_ctas, "few_ctas")})
+              if (is_one) words.append(word);
+            rows.append(nb::make_tuple(std::string(name_of(row.kind)), nb::tuple(words), row.from_bytes,
+                                       std::string(name_of(row.engine))));
+          }
+        return rows;
+      },
+      "text"_a, "ranks"_a,
+      "(collective, calls, from_bytes, engine) of a model of calls among so many GPUs of a host, as it is used.");
+  m.def(
       "adopt_profile",
       [](Communicator& communicator, const nb::bytes& wanted, bool by_variable) {
         const std::string places(wanted.c_str(), wanted.size());

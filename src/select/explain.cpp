@@ -59,7 +59,8 @@ std::string Explanation::reason() const {
   const Choice& best = candidates.front();
   if (chosen.decided_by == Decider::learned) {
     const std::string took = chosen.timed ? ", by which this takes " + us(chosen.seconds) : "";
-    return "learned from times of whole calls" + took + "; " + beside_learned(*this);
+    const std::string where = *chosen.basis ? std::string(", ") + chosen.basis : "";
+    return "learned from times of whole calls" + where + took + "; " + beside_learned(*this);
   }
   if (chosen.decided_by == Decider::pinned || chosen.algorithm != best.algorithm || chosen.chunks != best.chunks)
     return "set by the caller, the environment or a file; the model would take " + way(best);

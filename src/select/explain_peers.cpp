@@ -41,6 +41,7 @@ std::string why_not(PeerEngine engine, const PeerQuestion& question, const PeerL
   if (engine == PeerEngine::direct && direct_has(traffic.kind) && !traffic.symmetric)
     return "the buffers do not lie in symmetric memory";
   if (!takes(engine, traffic)) return "has no " + std::string(name_of(traffic.kind));
+  if (lines.learned().fastest(traffic, question.has_staging) == engine) return "no line of its time is known";
   if (lines.learned().is_timed(traffic, question.has_staging))
     return "was the fastest at no size where such calls were timed";
   return "not timed among " + std::to_string(traffic.ranks) + " such GPUs; `lanecast tune --device cuda` does";
@@ -93,10 +94,12 @@ Explanation explain(const PeerQuestion& question, const PeerLines& lines) {
     return std::pair(!learned && choice.algorithm != fastest_way, choice.seconds);
   });
   const auto taken = std::ranges::find(found.candidates, fastest_way, &Choice::algorithm);
-  found.chosen = taken == found.candidates.end() ? found.candidates.front() : *taken;
+  // A learned choice may be one of which no line is known.
+  found.chosen = taken == found.candidates.end() ? Choice{std::string(fastest_way)} : *taken;
   if (learned) {
     found.chosen.decided_by = Decider::learned;
     found.chosen.timed = lines.learned().is_timed(traffic, question.has_staging);
+    found.chosen.basis = lines.learned().is_shipped() ? "as they come with Lanecast for such GPUs" : "";
   }
   if (question.pinned.empty()) return found;
   const auto named = question.pinned == kPeers

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "select/gpu_kinds/gpu_kind.h"
+
 namespace lanecast {
 namespace {
 
@@ -27,6 +29,19 @@ LearnedWays::LearnedWays(const std::vector<GpuModel::Way>& ways, int ranks) : ra
   for (const GpuModel::Way& way : ways)
     if (std::ranges::any_of(way.machine.timed_on, [&](const auto& on) { return on[0] <= ranks && ranks <= on[1]; }))
       of_[static_cast<std::size_t>(way.machine.kind)].push_back(borders_of(way, ranks));
+}
+
+LearnedWays::LearnedWays(std::string_view gpu, int ranks) : ranks_(ranks), is_shipped_(true) {
+  for (const LearnedTable& table : gpu_kind(gpu).learned) {
+    if (table.gpu != gpu) continue;
+    for (const LearnedBorder& border : table.borders) {
+      if (border.ranks != ranks) continue;
+      std::vector<Borders>& of_kind = of_[static_cast<std::size_t>(border.kind)];
+      if (of_kind.empty() || of_kind.back().calls != border.calls)
+        of_kind.push_back({border.calls, border.from_bytes, table.most_bytes, {}, {}});
+      of_kind.back().from.push_back({border.from_bytes, border.engine});
+    }
+  }
 }
 
 LearnedWays::Borders LearnedWays::borders_of(const GpuModel::Way& way, int ranks) {
@@ -54,6 +69,19 @@ LearnedWays::Borders LearnedWays::borders_of(const GpuModel::Way& way, int ranks
     below = above;
   }
   return found;
+}
+
+std::vector<LearnedBorder> LearnedWays::table() const {
+  std::vector<LearnedBorder> rows;
+  for (std::size_t kind = 0; kind < of_.size(); ++kind)
+    for (const Borders& borders : of_[kind])
+      for (const Border& border : borders.from)
+        rows.push_back({static_cast<Kind>(kind), ranks_, borders.calls, border.from_bytes, border.engine});
+  return rows;
+}
+
+bool LearnedWays::empty() const {
+  return std::ranges::all_of(of_, [](const std::vector<Borders>& of_kind) { return of_kind.empty(); });
 }
 
 const LearnedWays::Borders* LearnedWays::find(const PeerTraffic& traffic, bool has_staging) const {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,12 +29,21 @@ struct GpuModel {
   std::vector<Way> ways;
 };
 
+struct LearnedBorder;
+
 /// Laid out for a look in the midst of a call. The ranks of a communicator do not change, so a machine of theirs is no
 /// more than borders between sizes.
 class LearnedWays {
  public:
   LearnedWays() = default;
   LearnedWays(const std::vector<GpuModel::Way>& ways, int ranks);
+  /// What comes with the library for these GPUs. It has no times: the ratios between engines hold on other hosts with
+  /// such GPUs, times do not.
+  LearnedWays(std::string_view gpu, int ranks);
+
+  /// Nobody has timed any call of so many ranks.
+  bool empty() const;
+  bool is_shipped() const { return is_shipped_; }
 
   /// None where nobody has timed such calls, and where a class is missing that they were timed with.
   std::optional<PeerEngine> fastest(const PeerTraffic& traffic, bool has_staging) const;
@@ -41,6 +51,8 @@ class LearnedWays {
   bool is_timed(const PeerTraffic& traffic, bool has_staging) const;
   /// What such a call took here by this engine; none for those that were the fastest at no size.
   std::optional<double> seconds(PeerEngine engine, const PeerTraffic& traffic, bool has_staging) const;
+  /// All borders, as a table of a kind of GPU has them.
+  std::vector<LearnedBorder> table() const;
 
  private:
   struct Border {
@@ -57,6 +69,7 @@ class LearnedWays {
   const Borders* find(const PeerTraffic& traffic, bool has_staging) const;
 
   int ranks_ = 0;
+  bool is_shipped_ = false;
   std::array<std::vector<Borders>, kKinds> of_;
 };
 

@@ -31,6 +31,7 @@ PeerLines PeerLines::among(const Models& models, std::string_view gpu, int ranks
   const auto in_host = [&](const GpuModel& each) { return each.one_host; };
   const auto model = std::ranges::find_if(models.gpu_models, [&](const GpuModel& e) { return in_host(e) && ours(e); });
   if (model != models.gpu_models.end()) lines.learned_ = LearnedWays(model->ways, ranks);
+  if (fits == models.peers.end() && lines.learned_.empty()) lines.learned_ = LearnedWays(gpu, ranks);
   if (fits != models.peers.end() || model != models.gpu_models.end()) return lines;
   const auto refuse = [&](const char* what, const auto& each) {
     throw UsageError(what + each.file + ": was measured elsewhere (gpu: " + each.gpu + ", not " +

@@ -114,7 +114,8 @@ int cuDeviceGetCount(int* count) { return *count = static_cast<int>(state().devi
 int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kOk; }
 int cuDeviceGetName(char* name, int bytes, int) {
   if (const int result = arranged("cuDeviceGetName")) return result;
-  return std::snprintf(name, bytes, "GPU on the host"), kOk;
+  const char* const named = std::getenv("GPU_HOST_NAME");
+  return std::snprintf(name, bytes, "%s", named ? named : "GPU on the host"), kOk;
 }
 int cuDeviceGetUuid_v2(std::array<char, 16>* uuid, int device) {
   if (const int result = arranged("cuDeviceGetUuid")) return result;

@@ -64,7 +64,7 @@ def _gain(
     assumed_us, tuned_us = (us[name] for name in _CHOSEN[memory])
     ways = [
         _explained(profile, collective, size, memory, lines)
-        for lines in (_core.PeerLines(profile.shape.gpu), profile.lines())
+        for lines in (_core.PeerLines(profile.shape.gpu, profile.shape.ranks), profile.lines())
     ]
     gain = assumed_us / tuned_us, best_us / tuned_us
     table.add_row(collective, mode, memory, tables.size_text(size), *(way["algorithm"] for way in ways),

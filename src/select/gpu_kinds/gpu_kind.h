@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/kind.h"
+#include "select/peer_engines.h"
 
 namespace lanecast {
 
@@ -41,6 +42,23 @@ struct NcclTime {
   std::size_t from_bytes;
   double eager, replayed;
   bool half = false;  // of sums of 16-bit floats; else of all that has no row of its own
+};
+
+/// What a machine that was learned from times of whole calls takes, from so many bytes of the full buffer up to the
+/// next row of the same calls. Rows of the same calls stand together.
+struct LearnedBorder {
+  Kind kind;
+  int ranks;
+  WayCalls calls;
+  std::size_t from_bytes;
+  PeerEngine engine;
+};
+
+/// Of one card among the kind's: where two ways are within a few percent, the memory behind equal links decides.
+struct LearnedTable {
+  std::string_view gpu;
+  std::size_t most_bytes;  // beyond which nothing was timed
+  std::span<const LearnedBorder> borders;
 };
 
 /// How kernels cut what they carry through slots. Bytes are of a message between two ranks, unless said.
@@ -97,6 +115,7 @@ struct GpuKind {
   std::span<const std::string_view> names;  // by their drivers
   WayTimes times;
   std::span<const NcclTime> nccl;  // ascending by from_bytes
+  std::span<const LearnedTable> learned;
   SlotCuts slots;
   TwoShotCuts two_shots;
   ChainCuts chain;

@@ -4,6 +4,7 @@
 // and the commands stand in docs/measurements/history/two-gpus.md and docs/measurements/history/four-gpus.md.
 #pragma once
 
+#include "select/gpu_kinds/hopper_learned.h"
 #include "select/gpu_kinds/hopper_nccl.h"
 
 namespace lanecast {
@@ -33,6 +34,7 @@ inline constexpr GpuKind kHopper{
               .nccl_marks_s = 8e-6,                             // four H200s
               .nccl_alone_s = 30e-6},  // four H200s: broadcasts and reduces of 16 to 256 MiB took 63 to 93 us more
     .nccl = kHopperNccl,
+    .learned = kHopperLearned,
     .slots = {.long_bytes = 1 * kMiB,  // H200s, as all down to few_reduce
               .short_blocks = 32,
               .block_bytes = 4 * kKiB,

@@ -11,6 +11,7 @@ constexpr GpuKind unmeasured() {
   GpuKind kind = gpu_kinds::kHopper;
   kind.names = {};
   kind.nccl = {};
+  kind.learned = {};
   kind.two_shots.link_bytes_per_s = 0;
   kind.two_shots.link_of_several_bytes_per_s = 0;
   return kind;
