@@ -254,20 +254,45 @@ def _entered(ordinal: int) -> Iterator[ctypes.CDLL]:
 
 
 @contextlib.contextmanager
-def held_up(ordinal: int) -> Iterator[None]:
-    """Nothing that is enqueued meanwhile on the default stream of a GPU runs before the end."""
-    driver, context, word = opened(), ctypes.c_void_p(), ctypes.c_uint32(0)
-    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal) == 0
-    assert driver.cuCtxPushCurrent_v2(context) == 0
-    equal = ctypes.c_uint(1)
-    assert driver.cuStreamWaitValue32_v2(None, ctypes.c_uint64(ctypes.addressof(word)), ctypes.c_uint32(1), equal) == 0
-    try:
-        yield
-    finally:
-        word.value = 1
-        driver.cuStreamSynchronize(None)
-        driver.cuCtxPopCurrent_v2(ctypes.byref(context))
-        driver.cuDevicePrimaryCtxRelease_v2(ordinal)
+def held_up(ordinal: int, stream: int = 0) -> Iterator[None]:
+    """Nothing that is enqueued meanwhile on a stream of a GPU, by itself the default one, runs before the end."""
+    word, equal = ctypes.c_uint32(0), ctypes.c_uint(1)
+    address, handle = ctypes.c_uint64(ctypes.addressof(word)), ctypes.c_void_p(stream)
+    with _entered(ordinal) as driver:
+        assert driver.cuStreamWaitValue32_v2(handle, address, ctypes.c_uint32(1), equal) == 0
+        try:
+            yield
+        finally:
+            word.value = 1
+            driver.cuStreamSynchronize(handle)
+
+
+class Event:
+    """Of a GPU, for as long as the process."""
+
+    def __init__(self, ordinal: int) -> None:
+        self._ordinal, self._handle = ordinal, ctypes.c_void_p()
+        with _entered(ordinal) as driver:
+            assert driver.cuEventCreate(ctypes.byref(self._handle), 0) == 0
+
+    def record(self, stream: int) -> None:
+        with _entered(self._ordinal) as driver:
+            assert driver.cuEventRecord(self._handle, ctypes.c_void_p(stream)) == 0
+
+    def hold(self, stream: int) -> None:
+        """What the stream does from now on comes after what is recorded."""
+        with _entered(self._ordinal) as driver:
+            assert driver.cuStreamWaitEvent(ctypes.c_void_p(stream), self._handle, 0) == 0
+
+    def is_reached(self) -> bool:
+        return int(opened().cuEventQuery(self._handle)) == 0
+
+
+def write(ordinal: int, stream: int, word: ctypes.c_uint32) -> None:
+    """The stream makes it 1."""
+    address = ctypes.c_uint64(ctypes.addressof(word))
+    with _entered(ordinal) as driver:
+        assert driver.cuStreamWriteValue32_v2(ctypes.c_void_p(stream), address, ctypes.c_uint32(1), 0) == 0
 
 
 def stream(ordinal: int) -> int:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The driver's calls as this library declares them: against NVIDIA's header, and with libraries that lack something."""
 
+import ctypes
 import re
 import subprocess
 from pathlib import Path
@@ -72,6 +73,26 @@ def test_the_library_without_a_gpu_has_every_call(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("LANECAST_CUDA_LIBRARY", str(gpu_host_library.library()))
     assert _core.gpu_driver() == ("CUDA 13.0", str(gpu_host_library.library()))
     assert gpu_host_library.held().endswith("contexts 0")
+
+
+def test_an_event_is_recorded_again_while_streams_wait_for_it() -> None:
+    """On the driver without a GPU: whoever waits has the record that was there when the wait was enqueued."""
+    ordinal = 0
+    first, other, behind = (gpu_host_library.stream(ordinal) for _ in range(3))
+    passed = ctypes.c_uint32(0)
+    event = gpu_host_library.Event(ordinal)
+    with gpu_host_library.held_up(ordinal, first):
+        event.record(first)
+        event.hold(behind)
+        gpu_host_library.write(ordinal, behind, passed)
+        event.record(other)
+        assert gpu_host_library.synchronize(ordinal, other) == 0
+        assert event.is_reached()
+        assert passed.value == 0
+    assert gpu_host_library.synchronize(ordinal, first) == 0
+    assert gpu_host_library.synchronize(ordinal, behind) == 0
+    assert passed.value == 1
+    assert event.is_reached()  # the later record, which lies behind
 
 
 def test_info_shows_gpus() -> None:

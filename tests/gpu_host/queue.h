@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -67,22 +68,24 @@ class Queue {
   std::thread thread_;
 };
 
-/// Counts how often it was recorded, and how many of those records have been reached.
 /// What the thread of a stream has done so far, as a test has set it: no machine is so busy that it counts.
 inline thread_local double clock_us = 0;
 
+/// Each record of it is reached by itself: it may be recorded again, on another stream, before the streams that wait
+/// for the record before have come to it.
 class Mark {
  public:
   Graph* captured_by = nullptr;  // it was recorded on a stream that a graph captures
 
   long record() {
     const std::lock_guard lock(mutex_);
-    return ++recorded_;
+    ahead_.insert(++latest_);
+    return latest_;
   }
   void reach(long record) {
     const std::lock_guard lock(mutex_);
-    reached_ = record;
-    at_us_ = clock_us;
+    ahead_.erase(record);
+    if (record == latest_) at_us_ = clock_us;
     changed_.notify_all();
   }
   double at_us() {
@@ -91,22 +94,23 @@ class Mark {
   }
   long latest() {
     const std::lock_guard lock(mutex_);
-    return recorded_;
+    return latest_;
   }
   bool reached(long record) {
     const std::lock_guard lock(mutex_);
-    return reached_ >= record;
+    return !ahead_.contains(record);
   }
   void wait(long record) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return reached_ >= record; });
+    changed_.wait(lock, [&] { return !ahead_.contains(record); });
   }
 
  private:
   std::mutex mutex_;
   double at_us_ = 0;
   std::condition_variable changed_;
-  long recorded_ = 0, reached_ = 0;
+  long latest_ = 0;
+  std::set<long> ahead_;  // records that no stream has come to yet
 };
 
 }  // namespace gpu_host
