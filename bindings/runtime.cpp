@@ -32,6 +32,14 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
+/// nanobind's own would keep Python's lock, for which another thread may wait that this end waits for: one that goes on
+/// with a GPU's stream, say.
+template <>
+void nanobind::detail::wrap_destruct<lanecast::Communicator>(void* communicator) noexcept {
+  const lanecast::WithoutGil release;
+  static_cast<lanecast::Communicator*>(communicator)->~Communicator();
+}
+
 namespace lanecast {
 namespace {
 

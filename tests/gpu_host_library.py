@@ -256,15 +256,20 @@ def _entered(ordinal: int) -> Iterator[ctypes.CDLL]:
 @contextlib.contextmanager
 def held_up(ordinal: int, stream: int = 0) -> Iterator[None]:
     """Nothing that is enqueued meanwhile on a stream of a GPU, by itself the default one, runs before the end."""
-    word, equal = ctypes.c_uint32(0), ctypes.c_uint(1)
-    address, handle = ctypes.c_uint64(ctypes.addressof(word)), ctypes.c_void_p(stream)
+    word = ctypes.c_uint32(0)
+    wait_for_one(ordinal, stream, word)
+    try:
+        yield
+    finally:
+        word.value = 1
+        synchronize(ordinal, stream)
+
+
+def wait_for_one(ordinal: int, stream: int, word: ctypes.c_uint32) -> None:
+    """The stream goes on when it is 1."""
+    address, equal = ctypes.c_uint64(ctypes.addressof(word)), ctypes.c_uint(1)
     with _entered(ordinal) as driver:
-        assert driver.cuStreamWaitValue32_v2(handle, address, ctypes.c_uint32(1), equal) == 0
-        try:
-            yield
-        finally:
-            word.value = 1
-            driver.cuStreamSynchronize(handle)
+        assert driver.cuStreamWaitValue32_v2(ctypes.c_void_p(stream), address, ctypes.c_uint32(1), equal) == 0
 
 
 class Event:

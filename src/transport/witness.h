@@ -18,8 +18,9 @@ namespace lanecast {
 
 /// What is known against a peer that can no longer answer.
 struct Loss {
-  std::string what;  // "process 4711 has ended"; empty: nothing
-  Failure cause;     // why the peer has given up, where it has said so
+  std::string what;   // "process 4711 has ended"; empty: nothing
+  Failure cause;      // why the peer has given up, where it has said so
+  bool left = false;  // of its own accord, with all that it had to do done
 
   explicit operator bool() const { return !what.empty(); }
   std::string str() const { return cause ? what + ": " + cause.text : what; }

@@ -12,8 +12,9 @@ namespace lanecast {
 CarriedMessages::CarriedMessages(const Footing& footing)
     : ground_(footing.ground), gate_(footing.gate), failing_(footing.failing), waits_(footing.waits) {}
 
-void CarriedMessages::open(MessagesBetweenHosts& messages) {
+void CarriedMessages::open(MessagesBetweenHosts& messages, std::function<void()> raise_fault) {
   if (std::exchange(messages_, &messages) != nullptr) return;
+  raise_fault_ = std::move(raise_fault);
   // A rank may be in a blocking call of the host that its peer makes once it has a message of this one.
   waits_.also_moves([this] {
     const bool moved = advance();
@@ -44,6 +45,8 @@ bool CarriedMessages::move() {
     any |= moved;
     look_after(proxy, moved, now, looks);
   });
+  // Behind a kernel that has failed the device puts nothing, and what the host has enqueued never comes.
+  if (looks) raise_fault_();
   return any;
 }
 

@@ -19,8 +19,8 @@ class CarriedMessages {
  public:
   explicit CarriedMessages(const Footing& footing);
 
-  /// From here on, for good: the first of them comes.
-  void open(MessagesBetweenHosts& messages);
+  /// From here on, for good: the first of them comes. raise_fault: throws what kernels have met.
+  void open(MessagesBetweenHosts& messages, std::function<void()> raise_fault);
   bool is_open() const { return messages_ != nullptr; }
 
   /// Moves all that are under way; true when something did. Fails the communicator.
@@ -41,6 +41,7 @@ class CarriedMessages {
   Failing& failing_;
   Waits& waits_;
   MessagesBetweenHosts* messages_ = nullptr;
+  std::function<void()> raise_fault_;
   std::chrono::steady_clock::time_point looked_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/communicator/communicator.h"
 
+#include "runtime/communicator/long_end.h"
 #include "runtime/communicator/parts.h"
 #include "runtime/wires/links.h"
 
@@ -33,6 +34,8 @@ Communicator::~Communicator() {
     static_cast<void>(parts_.release());
     return;
   }
+  std::optional<LongEnd> waits;
+  if (parts_->gpu.opened()) waits.emplace(ground.rank(), parts_->waits.timeout_s());
   parts_->gpu.finish();
   ground.progress->remove(parts_->rounds);
   if (!parts_->calls.empty() || !parts_->launched.empty() || !parts_->carried.empty() || parts_->messages.under_way())
@@ -41,9 +44,11 @@ Communicator::~Communicator() {
   const bool failed = static_cast<bool>(parts_->gate.failure());
   if (!failed) ground.keep_trace();
   // MPI cannot recall a message under way and may write to its buffers until the process ends: they stay.
-  if (!failed || !ground.around.mpi) return;
-  parts_->binding.keep_for_good();
-  parts_->gpu.keep_for_good();
+  if (failed && ground.around.mpi) {
+    parts_->binding.keep_for_good();
+    parts_->gpu.keep_for_good();
+  }
+  parts_.reset();  // the GPU's part waits as well
 }
 
 int Communicator::rank() const { return parts_->ground.rank(); }

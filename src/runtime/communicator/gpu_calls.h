@@ -86,7 +86,8 @@ class GpuCalls {
   void wait_for(const std::function<bool()>& done, const Interrupt& interrupt);
   /// Throws what has gone wrong so far, each time; never blocks.
   void check();
-  /// Until the messages of all calls on the GPU are through, lest its peers lose them.
+  /// Until all calls on the GPU have run, and their messages are through, lest its peers lose them. What goes wrong
+  /// meanwhile is said on standard error: no call hears it any more.
   void finish();
   /// What MPI cannot recall stays, for as long as the process runs.
   void keep_for_good() const;
@@ -133,6 +134,8 @@ class GpuCalls {
   void open_proxied(GpuExecutor& executor, void* stream, Lock& lock);
   /// Throws UsageError for buffers unlike those that the composition was compiled for.
   void require_as_compiled(GpuExecutor& executor, const ComposedOnGpu& call, const OnStream& where) const;
+  /// Until what was enqueued has run; throws why it has not.
+  void finish_kernels(const GpuExecutor& executor);
   /// Until messages between two ranks are through.
   void finish_carried();
   /// Until all that graphs replay has run, and its messages are through.
@@ -181,8 +184,11 @@ class GpuCalls {
   /// Lets the proxies of messages to other hosts know of them.
   void expect(BetweenHosts& between, Transfers transfers, void* on, Lock& lock);
 
+  /// Those who have left when all that they had to do was done: what is at work here may still need only that.
+  enum class Leavers : std::uint8_t { count, may_go };
+  void wait_for(const std::function<bool()>& done, const Interrupt& interrupt, Leavers leavers);
   /// Has one of the peers gone? Throws where it has failed, or is_final says that nothing more can come of it.
-  bool lost_peer(bool is_final);
+  bool lost_peer(bool is_final, Leavers leavers = Leavers::count);
   /// Looks at what kernels have met and at the peers; throws to give up.
   void look();
 

@@ -47,7 +47,7 @@ void GpuCalls::expect(BetweenHosts& between, Transfers transfers, void* on, Lock
     std::map<int, std::shared_ptr<CarriedChannels>> made;
     outside_gate(lock, [&] { made = messages.make_channels(peers, *ground_.router); });
     messages.add(std::move(made));
-    carried_.open(messages);
+    carried_.open(messages, [this] { executor_->raise_fault(); });
   }
   messages.expect(transfers, static_cast<gpu::Stream>(on), waits_.timeout_s());
 }

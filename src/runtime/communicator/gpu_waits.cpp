@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits for what is enqueued on a GPU: each ends when a peer has gone, a kernel has met a fault, or the user wants it.
 #include <atomic>
+#include <cstdio>
 #include <thread>
 
 #include "base/quiet_thread.h"
@@ -50,6 +51,13 @@ void GpuCalls::look() {
 }
 
 void GpuCalls::wait_for(const std::function<bool()>& done, const Interrupt& interrupt) {
+  wait_for(done, interrupt, Leavers::count);
+  const std::unique_lock lock = gate_.enter();
+  if (gate_.failure()) raise(gate_.failure());
+  look();
+}
+
+void GpuCalls::wait_for(const std::function<bool()>& done, const Interrupt& interrupt, Leavers leavers) {
   using Clock = std::chrono::steady_clock;
   auto looked = Clock::now();
   std::optional<Clock::time_point> lost;
@@ -64,20 +72,17 @@ void GpuCalls::wait_for(const std::function<bool()>& done, const Interrupt& inte
     failing_.or_fail([&] {
       gate_.ask(interrupt);
       executor_->raise_fault();
-      const bool has_gone = lost_peer(lost && waits_.ran().since(*lost, now) >= kLastWrites);
+      const bool has_gone = lost_peer(lost && waits_.ran().since(*lost, now) >= kLastWrites, leavers);
       if (has_gone && !lost) lost = now;
     });
   }
-  const std::unique_lock lock = gate_.enter();
-  if (gate_.failure()) raise(gate_.failure());
-  look();
 }
 
-bool GpuCalls::lost_peer(bool is_final) {
+bool GpuCalls::lost_peer(bool is_final, Leavers leavers) {
   for (int peer = 0; peer < ground_.size(); ++peer) {
     if (peer == rank()) continue;
     const Loss loss = ground_.router->witness(peer).lost(peer);
-    if (!loss) continue;
+    if (!loss || (loss.left && leavers == Leavers::may_go)) continue;
     if (is_final || loss.cause) failing_.lose(peer, loss, "while its GPU was at work");
     return true;
   }
@@ -104,18 +109,33 @@ void GpuCalls::synchronize(const Interrupt& interrupt) {
 }
 
 void GpuCalls::finish() {
+  std::shared_ptr<GpuExecutor> executor;
   std::shared_ptr<Work> messages;
+  bool heard = false;
   try {
     {
       const std::unique_lock lock = gate_.enter();
+      heard = static_cast<bool>(gate_.failure());
+      executor = executor_;
       messages = last_;
     }
     if (messages) messages->wait_done();
     finish_carried();
-  } catch (const TimeoutError&) {  // a library keeps the thread that moves them: their waits have ended
-    return;
+    finish_launched();
+    if (executor && !heard) finish_kernels(*executor);
+  } catch (const std::exception&) {  // the failure below, or a library keeps the thread: then all waits have ended
+    const Gate::Lock lock = gate_.try_enter();
+    if (!heard && lock.owns_lock() && gate_.failure())
+      std::fprintf(stderr, "lanecast: at the end of a communicator: %s\n", gate_.failure().text.c_str());
   }
-  finish_launched();
+}
+
+void GpuCalls::finish_kernels(const GpuExecutor& executor) {
+  // They end at their deadline. Where a peer has failed they end sooner, since somebody looks.
+  wait_for([&] { return executor.idle(); }, {}, Leavers::may_go);
+  const std::unique_lock lock = gate_.enter();
+  if (gate_.failure()) raise(gate_.failure());
+  failing_.or_fail([&] { executor.raise_fault(); });
 }
 
 void GpuCalls::finish_carried() {

@@ -332,7 +332,7 @@ Loss EmulatedTransport::NicWitness::lost(int peer) {
   owner_.move();
   if (Loss said = Notes::lost(peer)) return said;
   if (!owner_.done_.empty()) return {};  // let progress() report it first
-  if (owner_.peers_[peer].gone) return {"its process has closed its transport", {}};
+  if (owner_.peers_[peer].gone) return {"its process has closed its transport", {}, /*left=*/true};
   return {owner_.port_.trouble(peer), {}};
 }
 

@@ -37,7 +37,7 @@ struct LoopbackMailbox {
 
   /// Why this rank can no longer answer; to be asked with in_use held.
   Loss gone() const {
-    if (state == State::closed) return {"its thread has closed its transport", {}};
+    if (state == State::closed) return {"its thread has closed its transport", {}, /*left=*/true};
     if (state == State::aborted) return {"its thread has given up", cause};
     return {};
   }

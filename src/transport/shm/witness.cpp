@@ -47,6 +47,7 @@ Loss ShmTransport::BoardWitness::lost(int peer) {
       break;
     case OwnerState::closed:
       loss.what += " has closed its transport";
+      loss.left = true;
       break;
     case OwnerState::aborted:
       loss.what += " has given up";

@@ -230,7 +230,7 @@ Loss UcxTransport::WorkerWitness::lost(int peer) {
   // To look for notes moves messages as well. What has come before the connection ended is taken first: it may be all
   // that the peer had to send before it left.
   if (std::ranges::any_of(owner_.ended_, [](const MessageInPieces* transfer) { return !transfer->failed; })) return {};
-  return {std::move(failure), {}};
+  return {std::move(failure), {}, owner_.worker_.has_left(peer)};
 }
 
 }  // namespace lanecast

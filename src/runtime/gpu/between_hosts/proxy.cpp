@@ -215,8 +215,9 @@ void Proxy::record(const PostedChunk& chunk) const {
 
 bool Proxy::advance() {
   if (awaits_counts_) {
-    if (!around_.launches->has_begun(launch_)) return router_.progress();
-    around_.raise_fault();  // of counts that nobody can follow
+    const bool has_begun = around_.launches->has_begun(launch_);
+    around_.raise_fault();  // of counts that nobody can follow, or of what the launch comes after
+    if (!has_begun) return router_.progress();
     count();
     awaits_counts_ = false;
     begin_flows();
