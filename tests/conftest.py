@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings every test shares."""
 
+import faulthandler
 import importlib.util
 import os
 from pathlib import Path
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from hypothesis import settings
 
 import gpu_host_library
@@ -27,6 +29,20 @@ settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("long", deadline=None, max_examples=1000)
 settings.register_profile("few", deadline=None, derandomize=True, max_examples=15)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+LATER_S = 60.0  # the end from outside comes behind the one that is a Python signal
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test with a longer time of its own has it also before pytest ends the run: see faulthandler_timeout."""
+    mark = item.get_closest_marker("timeout")
+    usual_s = float(item.config.getini("faulthandler_timeout") or 0)
+    if mark is None or not mark.args or usual_s == 0 or mark.args[0] + LATER_S <= usual_s:
+        return
+    stderr = item.config.stash[fault_handler_stderr_fd_key]
+    faulthandler.dump_traceback_later(mark.args[0] + LATER_S, exit=True, file=stderr)
 
 
 @pytest.fixture(scope="session")
