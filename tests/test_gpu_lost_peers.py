@@ -19,7 +19,7 @@ import gpu_host_library
 import lanecast
 from gpu_stand_in import another, in_environment, tensor
 from lanecast import Communicator, _core
-from pipe_jobs import PipeJob, Tell
+from pipe_jobs import PATIENCE_S, PipeJob, Tell
 from test_gpu_without_gpu import ENGINES, NOTHING_HELD
 
 
@@ -73,14 +73,14 @@ def makes_one_meanwhile(ordinal: int) -> bool:
     )
     with gpu_host_library.held_up(ordinal):
         making.start()
-        making.join(20)
+        making.join(PATIENCE_S / 2)  # however busy the machine; held up, it would not return at all
         meanwhile = bool(made)
     making.join()
     return meanwhile
 
 
 def peer_is_stopped(comm: Communicator, tell: Tell) -> str:
-    own = another(comm, timeout_s=3)
+    own = another(comm, timeout_s=8)  # the first call needs some of it on a busy machine
     called(own, comm)
     if comm.rank == 1:
         os.kill(os.getpid(), signal.SIGSTOP)

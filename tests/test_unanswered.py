@@ -38,6 +38,7 @@ def test_random_programs_that_can_end_do() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("transports", ["loopback", "shm", "ucx", "mpi"])
 def test_many_random_programs_that_can_end_do(transports: str) -> None:
     many = 150

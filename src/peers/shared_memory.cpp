@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peers/shared_memory.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -17,12 +18,25 @@
 namespace lanecast::peers {
 namespace {
 
+/// Of this process, whose ids mean the same in all processes of it; 0: unknown.
+std::uint64_t namespace_of_processes() {
+  struct stat found{};
+  return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+}
+
 /// What members tell each other.
 struct MemoryIntroduction {
   gpu::IpcHandle handle{};
   std::size_t bytes = 0;
   Process process;
+  std::uint64_t processes = namespace_of_processes();
 };
+
+/// A member as this process sees it; none that it cannot see. One that it does not find may have ended by now.
+std::optional<Process> seen(const MemoryIntroduction& member, const MemoryIntroduction& mine) {
+  const bool is_visible = mine.processes != 0 && member.processes == mine.processes;
+  return is_visible || !member.process.has_ended() ? std::optional(member.process) : std::nullopt;
+}
 
 /// Throws on all members alike, since all see the same.
 void refuse_unequal(const std::vector<MemoryIntroduction>& all, const Bootstrap& members) {
@@ -57,14 +71,13 @@ SharedMemory::SharedMemory(std::shared_ptr<gpu::Device> device, const Bootstrap&
     : device_(std::move(device)), rank_(members.rank), ordinal_(ordinal) {
   LentMemory::free_what_is_back();
   own_ = agreed(members, [&] { return lent(device_, whole_words(bytes), members); });
-  const MemoryIntroduction mine{own_->handle(), own_->bytes(), Process(getpid())};
+  const MemoryIntroduction mine{.handle = own_->handle(), .bytes = own_->bytes(), .process = Process(getpid())};
   std::vector<MemoryIntroduction> all(members.size);
   members.all_gather(&mine, all.data(), sizeof mine);
   refuse_unequal(all, members);
   std::vector<std::optional<Process>> processes;
   processes.reserve(all.size());
-  for (const MemoryIntroduction& member : all)
-    processes.push_back(member.process.has_ended() ? std::nullopt : std::optional(member.process));
+  for (const MemoryIntroduction& member : all) processes.push_back(seen(member, mine));
   own_->lend(std::move(processes));
   bool lent_out = true;
   const auto map = [&] {
