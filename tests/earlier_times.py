@@ -151,7 +151,7 @@ OF_WHOLE_SHARES = [
     ("perlmutter", "all_to_all", 64, 4, "lanecast", "hierarchical(pairwise,pairwise)", 6, 179.38),
     ("frontier", "all_gather", 128, 16, "lanecast", "hierarchical(recursive_doubling,direct,ring)", 12, 207.36),
     ("frontier", "all_reduce", 128, 64, "lanecast", "hierarchical(recursive_doubling,direct,ring)", 24, 1743.11),
-    ("frontier", "broadcast", 128, 16, "lanecast", "hierarchical(chain,direct,binomial)", 32, 574.45),
+    ("frontier", "broadcast", 128, 16, "flat", "chain", 32, 2622.87),
     ("frontier", "gather", 128, 16, "flat", "direct", 1, 631.15),
     ("perlmutter", "all_reduce", 32, 16, "ring-across", "hierarchical(ring,direct)", 3, 390.7),
     ("perlmutter", "reduce_scatter", 64, 64, "lanecast", "hierarchical(recursive_doubling,direct)", 8, 770.71),

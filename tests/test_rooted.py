@@ -116,6 +116,19 @@ def test_a_broadcast_enters_each_node_once_and_through_every_lane(name: str, roo
     assert entered == {rank: Fraction(1, 4) for rank in range(12) if rank // 4 != root // 4}
 
 
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_stripes_take_the_link_between_the_root_and_each_rank_of_its_node(collective: str) -> None:
+    """A tree would send half of the vector by one link."""
+    flow = flow_of(collective, Topology.parse("2x8", 16), "hierarchical(chain,direct)", 3)
+    stripes: dict[int, Fraction] = defaultdict(Fraction)
+    for t in flow.transfers:
+        root, other = (t.sender, t.receiver) if collective == "broadcast" else (t.receiver, t.sender)
+        if root == 3 and other < 8:
+            stripes[other] += flow.share(t.pieces)
+    assert set(stripes) == set(range(8)) - {3}
+    assert max(stripes.values()) <= Fraction(2, 8)  # its stripe to hand out, and the root's own to be gathered
+
+
 @pytest.mark.parametrize("root", [0, 5, 11])
 def test_a_scatter_leaves_through_every_lane(root: int) -> None:
     flow = flow_of("scatter", Topology.parse("3x4", 12), "hierarchical(direct,direct)", root)

@@ -14,11 +14,14 @@
 namespace lanecast {
 namespace {
 
-/// Down a tree among the owners; nothing moves where the root is the only one.
-void hand_out(PlanWriter& plan, const Broadcast& broadcast, int root) {
+/// Nothing moves where the root is the only owner. Within its node it has a link to each rank, which a tree leaves
+/// idle; among all ranks a tree has fewer messages.
+void hand_out(PlanWriter& plan, const Broadcast& broadcast, const Ranks& ranks, int root) {
   if (broadcast.in_stages) plan.stage(0, 1);
-  if (std::ranges::count(broadcast.owners, plan.rank()) > 0)
-    binomial_scatter(plan, broadcast.owners, index_of(root, broadcast.owners), broadcast.stripes);
+  if (std::ranges::count(broadcast.owners, plan.rank()) == 0) return;
+  const bool in_node = broadcast.owners.size() < ranks.size();
+  const auto scatter = in_node ? direct_scatter : binomial_scatter;
+  scatter(plan, broadcast.owners, index_of(root, broadcast.owners), broadcast.stripes);
 }
 
 PieceLists stripes_of_all(const Broadcast& broadcast, const Ranks& ranks) {
@@ -33,7 +36,7 @@ PieceLists stripes_of_all(const Broadcast& broadcast, const Ranks& ranks) {
 }  // namespace
 
 void Broadcast::write(PlanBuilder& plan, const Ranks& ranks, int root) const {
-  hand_out(plan, *this, root);
+  hand_out(plan, *this, ranks, root);
   plan.end_stages();
   gather(plan, ranks, stripes_of_all(*this, ranks));
 }
@@ -43,7 +46,7 @@ void Broadcast::write_reduce(PlanBuilder& plan, const Ranks& ranks, int root) co
   reverse(plan, Returning::added, [&](PlanWriter& tape) { gather(tape, ranks, own); });
   plan.complete(own[index_of(plan.rank(), ranks)]);
   plan.end_stages();
-  reverse(plan, Returning::placed, [&](PlanWriter& tape) { hand_out(tape, *this, root); });
+  reverse(plan, Returning::placed, [&](PlanWriter& tape) { hand_out(tape, *this, ranks, root); });
 }
 
 }  // namespace lanecast

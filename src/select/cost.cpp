@@ -132,7 +132,7 @@ Stage gather(std::string_view name, const Load& load, const Models& models) {
 }
 
 Stage stripes(const Load& load, const Models& models) {
-  return by_link(cost_in(scatter_rows(), "binomial", Kind::scatter, load.ranks), 0, load, models);
+  return by_link(cost_in(scatter_rows(), "direct", Kind::scatter, load.ranks), 0, load, models);
 }
 
 std::vector<int> largest_groups(const Topology& topology) {
