@@ -154,7 +154,7 @@ def page(file: dict[str, Any], table: Table) -> str:
     slowest = max(file["rows"], key=lambda row: row["simulating_s"], default=None)
     took = ""
     if slowest:
-        took = f"The slowest point took {slowest['simulating_s']:.0f} s, beside other work on two cores. "
+        took = f"The slowest point took {slowest['simulating_s']:.0f} s, beside other work. "
         took += f"The largest took {max(row['simulator_MiB'] for row in file['rows']):,} MiB.\n"
     body = "".join(section(file, known, name, table) for name in collectives)
     body += choices(file, known, table) + missing(file, known, table)

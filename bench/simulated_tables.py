@@ -73,7 +73,7 @@ GRIDS = (
         ("recursive-across", "direct-across", "ring-across", "flat"),
     ),
     Grid(("broadcast", "reduce", "gather", "scatter"), (128, 512, 1024, 2048), (1, 16, 64), ("lanecast", "flat")),
-    Grid(("all_to_all",), (128, 512), (1, 16, 64), ("lanecast", "flat")),
+    Grid(("all_to_all",), (128, 512, 1024, 2048), (1, 16, 64), ("lanecast", "flat")),
 )
 
 
