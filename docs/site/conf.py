@@ -46,7 +46,7 @@ SHELVES = {
 }
 INSIDE = {
     "explanation/decisions/README": ["[0-9]*"],
-    "measurements/README": ["programs", "machines/*", "simulated/*", "history/*"],
+    "measurements/README": ["programs", "machines/*", "simulated/*", "processes/*", "history/*"],
 }
 
 
