@@ -123,10 +123,13 @@ void GpuCalls::finish() {
     finish_carried();
     finish_launched();
     if (executor && !heard) finish_kernels(*executor);
-  } catch (const std::exception&) {  // the failure below, or a library keeps the thread: then all waits have ended
-    const Gate::Lock lock = gate_.try_enter();
-    if (!heard && lock.owns_lock() && gate_.failure())
-      std::fprintf(stderr, "lanecast: at the end of a communicator: %s\n", gate_.failure().text.c_str());
+  } catch (const std::exception& error) {
+    const Gate::Lock lock = gate_.try_enter();  // else a library keeps the thread that moves messages
+    if (lock.owns_lock() && !gate_.failure()) failing_.fail(failure_of(error));
+    const bool says_why = lock.owns_lock() && gate_.failure();
+    if (!heard)
+      std::fprintf(stderr, "lanecast: at the end of a communicator: %s\n",
+                   says_why ? gate_.failure().text.c_str() : error.what());
   }
 }
 
@@ -159,17 +162,20 @@ void GpuCalls::finish_launched() {
   if (!executor) return;
   std::atomic<bool> has_run = false;
   // Nobody but the device knows what graphs replay. Release: pairs with the acquire below.
-  std::thread waits = quiet_thread([&] {
+  struct Joined {
+    std::thread thread;
+    ~Joined() { thread.join(); }
+  };
+  const Joined waits{quiet_thread([&] {
     executor->wait_for_device();
     has_run.store(true, std::memory_order_release);
-  });
+  })};
   for (Patience patience(Rivals::ranks);; patience.pause()) {
     rounds_.advance();  // the progress thread may have ended
     const bool all_have_begun = has_run.load(std::memory_order_acquire);
     const std::unique_lock lock = gate_.enter();
-    if (all_have_begun && launched_.empty() && carried_.empty()) break;
+    if (all_have_begun && launched_.empty() && carried_.empty()) return;
   }
-  waits.join();
 }
 
 void DeviceWork::synchronize(const Interrupt& interrupt) const {
