@@ -99,10 +99,10 @@ const LearnedWays::Borders* LearnedWays::find(const PeerTraffic& traffic, bool h
 std::optional<PeerEngine> LearnedWays::fastest(const PeerTraffic& traffic, bool has_staging) const {
   const Borders* const borders = find(traffic, has_staging);
   if (borders == nullptr) return {};
-  const auto takes_all = [&](const Border& each) { return takes(each.engine, traffic); };
-  if (!std::ranges::all_of(borders->from, takes_all)) return {};
   const auto above = std::ranges::upper_bound(borders->from, traffic.bytes, {}, &Border::from_bytes);
-  return std::prev(above)->engine;
+  const PeerEngine engine = std::prev(above)->engine;
+  // The fastest of all is the fastest of those that are left. Where it is none of them nobody knows the next one.
+  return takes(engine, traffic) ? std::optional(engine) : std::nullopt;
 }
 
 bool LearnedWays::is_timed(const PeerTraffic& traffic, bool has_staging) const {

@@ -36,7 +36,7 @@ class PeerLines {
   const LearnedWays& learned() const { return learned_; }
   /// Was NCCL timed in such a call on this machine?
   bool knows_nccl(const PeerTraffic& traffic, bool has_staging) const {
-    return seconds(PeerEngine::nccl, traffic) || learned_.is_timed(traffic, has_staging);
+    return seconds(PeerEngine::nccl, traffic) || (!learned_.is_shipped() && learned_.fastest(traffic, has_staging));
   }
   /// What does not depend on the bytes.
   double latency_s(PeerEngine engine, const PeerTraffic& traffic) const;
