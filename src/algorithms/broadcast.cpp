@@ -14,13 +14,12 @@
 namespace lanecast {
 namespace {
 
-/// Nothing moves where the root is the only owner. Within its node it has a link to each rank, which a tree leaves
-/// idle; among all ranks a tree has fewer messages.
-void hand_out(PlanWriter& plan, const Broadcast& broadcast, const Ranks& ranks, int root) {
+/// Nothing moves where the root is the only owner. Within its node, which a gather in stages shares, it has a link to
+/// each rank, which a tree leaves idle; among all ranks, or those of several nodes, a tree has fewer messages.
+void hand_out(PlanWriter& plan, const Broadcast& broadcast, int root) {
   if (broadcast.in_stages) plan.stage(0, 1);
   if (std::ranges::count(broadcast.owners, plan.rank()) == 0) return;
-  const bool in_node = broadcast.owners.size() < ranks.size();
-  const auto scatter = in_node ? direct_scatter : binomial_scatter;
+  const auto scatter = broadcast.in_stages ? direct_scatter : binomial_scatter;
   scatter(plan, broadcast.owners, index_of(root, broadcast.owners), broadcast.stripes);
 }
 
@@ -36,7 +35,7 @@ PieceLists stripes_of_all(const Broadcast& broadcast, const Ranks& ranks) {
 }  // namespace
 
 void Broadcast::write(PlanBuilder& plan, const Ranks& ranks, int root) const {
-  hand_out(plan, *this, ranks, root);
+  hand_out(plan, *this, root);
   plan.end_stages();
   gather(plan, ranks, stripes_of_all(*this, ranks));
 }
@@ -46,7 +45,7 @@ void Broadcast::write_reduce(PlanBuilder& plan, const Ranks& ranks, int root) co
   reverse(plan, Returning::added, [&](PlanWriter& tape) { gather(tape, ranks, own); });
   plan.complete(own[index_of(plan.rank(), ranks)]);
   plan.end_stages();
-  reverse(plan, Returning::placed, [&](PlanWriter& tape) { hand_out(tape, *this, ranks, root); });
+  reverse(plan, Returning::placed, [&](PlanWriter& tape) { hand_out(tape, *this, root); });
 }
 
 }  // namespace lanecast
