@@ -68,23 +68,22 @@ _MODULES = {
     "startup": ("from_all_gather", "from_mpi", "init", "run_threads"),
     "work": ("PersistentCall", "Work"),
 }
-_PACKAGES = {"compose"}  # that programs name without importing them
 
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name in _PACKAGES:
-            return importlib.import_module(f"lanecast.{name}")
         for module, names in _MODULES.items():
             if name in names:
-                globals()[name] = getattr(importlib.import_module(f"lanecast.{module}"), name)
+                globals()[name] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
                 return globals()[name]
+        if importlib.util.find_spec(f"{__name__}.{name}"):  # programs name modules without importing them
+            return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_PACKAGES})
+    return sorted({*globals(), *__all__, "compose"})
 
 
 def _before_fork() -> None:
