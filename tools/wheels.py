@@ -107,10 +107,14 @@ def build(pythons: list[Python]) -> Path:
     return made
 
 
+def releases_for(python: Python) -> list[str]:
+    """Of torch, which each Python has of its own."""
+    listed = [str(python.programs / "python"), "tools/adapters.py", "--list"]
+    return subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+
+
 def check(pythons: list[Python], wheel: Path) -> None:
-    listed = [str(pythons[0].programs / "python"), "tools/adapters.py", "--list"]
-    releases = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
-    run(".ci/wheel", wheel, *(f"{python.tag}/{release}" for python in pythons for release in releases))
+    run(".ci/wheel", wheel, *(f"{python.tag}/{release}" for python in pythons for release in releases_for(python)))
     for python in pythons:
         run(".ci/wheel_runs", wheel, python.command, *os.environ.get("TORCH_TRIED", "").split())
 

@@ -94,9 +94,9 @@ ProcessTrials::Class Crew::class_of(const Call& call) const {
 bool Crew::goes_by_mpi(const Call& call) {
   if (!call.algorithm.empty()) return has_level(call.algorithm, kMpi);
   const std::lock_guard lock(mutex_);
-  const auto [at, is_new] = by_mpi_.try_emplace({call.kind, full_bytes(call, core_.size()), call.dtype, call.op});
-  if (is_new) at->second = has_level(core_.choosing().chosen(call).algorithm, kMpi);
-  return at->second;
+  const auto shape = std::tuple(call.kind, full_bytes(call, core_.size()), call.dtype, call.op);
+  if (const auto known = by_mpi_.find(shape); known != by_mpi_.end()) return known->second;
+  return by_mpi_[shape] = has_level(core_.choosing().chosen(call).algorithm, kMpi);
 }
 
 ProcessTrials::Trial Crew::number_for(const Call& call, const Interrupt& interrupt) {

@@ -51,14 +51,16 @@ ShmLayout layout_for(std::size_t ranks, const ShmOptions& options) {
   const std::size_t unit =
       std::bit_floor(std::clamp(options.fragment_bytes, least_packet, std::max(least_packet, outbox_bytes / kPieces)));
   const std::size_t units = std::clamp(outbox_bytes / kPieces / unit, std::size_t{1}, kMostUnits);
+  // Through rings alone a piece is whole packets.
+  const std::size_t piece = ranks > 2 ? unit : unit - kLine;
   const std::size_t places = ranks > 2 ? std::max(outbox_bytes, kPieces * unit) / kPlaceBytes : 0;
   return {.ranks = ranks,
           .ring_bytes = ring_bytes,
           .eager_bytes = std::min(options.eager_bytes, ring_bytes / 3),
           .fragment_bytes = fragment_bytes,
           .packet_bytes = (quarter - kLine) / fragment_bytes * fragment_bytes,
-          .least_piece_bytes = unit,
-          .piece_bytes = units * unit,
+          .least_piece_bytes = piece,
+          .piece_bytes = units * piece,
           .outbox_places = places};
 }
 
