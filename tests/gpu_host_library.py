@@ -257,12 +257,13 @@ def _entered(ordinal: int) -> Iterator[ctypes.CDLL]:
 def held_up(ordinal: int, stream: int = 0) -> Iterator[None]:
     """Nothing that is enqueued meanwhile on a stream of a GPU, by itself the default one, runs before the end."""
     word = ctypes.c_uint32(0)
-    wait_for_one(ordinal, stream, word)
-    try:
-        yield
-    finally:
-        word.value = 1
-        synchronize(ordinal, stream)
+    with _entered(ordinal):  # for calls of the driver's in between
+        wait_for_one(ordinal, stream, word)
+        try:
+            yield
+        finally:
+            word.value = 1
+            synchronize(ordinal, stream)
 
 
 def wait_for_one(ordinal: int, stream: int, word: ctypes.c_uint32) -> None:

@@ -81,26 +81,6 @@ def one_generation_fewer(rng: random.Random, programs: Programs) -> bool:
     return True
 
 
-def one_generation_in_all(rng: random.Random, programs: Programs) -> bool:
-    """Where the queue that takes reads a slot some ticks after it wrote it: the next chunk's value comes between."""
-
-    def last_longer(program: ProgramDict) -> bool:
-        written: dict[int, int] = {}  # delays, by places
-        for what in program["takes"]:
-            for target, *sources in what["runs"]:
-                read = [o["base"] for o in sources if o["space"] == "scratch"]
-                if any(written[base] < what["delay"] for base in read):
-                    return True
-                if target["space"] == "scratch":
-                    written[target["base"]] = what["delay"]
-        return False
-
-    if not (rich := [program for program in _with_scratch(programs) if last_longer(program)]):
-        return False
-    rng.choice(rich)["generations"] = 1
-    return True
-
-
 def swap_neighbours(rng: random.Random, programs: Programs) -> bool:
     """Two that talk to one peer, or that meet in memory; where the others come does not matter."""
 
@@ -208,7 +188,6 @@ MUTATORS: list[Mutator] = [
     move_end,
     drop_end,
     one_generation_fewer,
-    one_generation_in_all,
     swap_neighbours,
     change_peer,
     drop_message,

@@ -92,7 +92,6 @@ RIGHT_IN_A_HUNDRED = {
     "move_end": 0,
     "drop_end": 0,
     "one_generation_fewer": 100,  # one more than the delays is enough; the last one spares the queues a wait
-    "one_generation_in_all": 0,
     "swap_neighbours": 15,  # two that add to one value in place, or messages of equal values
     "change_peer": 0,
     "drop_message": 0,
