@@ -25,13 +25,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from lanecast.bench.cases import REDUCING, WHOLE
 from lanecast.bench.options import parse_sizes
 from lanecast.bench.tables import size_text
 
 C = ctypes
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
-SUMS = ("all_reduce", "reduce_scatter", "reduce")
-WHOLE = ("all_reduce", "broadcast", "reduce")
 OF_MPI = {
     "all_gather": "Allgather", "reduce_scatter": "Reduce_scatter_block", "all_reduce": "Allreduce",
     "broadcast": "Bcast", "reduce": "Reduce", "gather": "Gather", "scatter": "Scatter", "all_to_all": "Alltoall",
@@ -77,7 +76,7 @@ class Mpi:
         data: tuple[Any, ...] = (send, receive, count, self.float32)
         if cell.kind == "broadcast":
             data = (receive, count, self.float32)
-        elif cell.kind in SUMS:
+        elif cell.kind in REDUCING:
             data += (self.sum,)
         else:
             data = (send, count, self.float32, receive, count, self.float32)
@@ -95,7 +94,7 @@ class Build:
 
     def call(self, cell: Cell) -> Once:
         float32, add, root = C.c_int(1), C.c_int(0), C.c_int(0)
-        options = (float32,) + ((add,) if cell.kind in SUMS else ()) + ((root,) if cell.kind in ROOTED else ())
+        options = (float32,) + ((add,) if cell.kind in REDUCING else ()) + ((root,) if cell.kind in ROOTED else ())
         buffers = at(cell.source), at(cell.target), C.c_size_t(cell.count)
         return checked(self.library[f"lanecast{OF_LANECAST[cell.kind]}"], (*buffers, *options, self.comm))
 

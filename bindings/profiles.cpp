@@ -108,13 +108,9 @@ void bind_profiles(nb::module_& m) {
         nb::list rows;
         for (const GpuModel& model : models.gpu_models)
           for (const LearnedBorder& row : LearnedWays(model.ways, ranks).table()) {
-            const WayCalls& calls = row.calls;
             nb::list words;
-            for (const auto& [is_one, word] :
-                 {std::pair(calls.half, "half"), std::pair(calls.captured, "captured"),
-                  std::pair(calls.symmetric, "symmetric"), std::pair(calls.copy_engine, "copy_engine"),
-                  std::pair(calls.few_ctas, "few_ctas")})
-              if (is_one) words.append(word);
+            for (const WayWord& each : kWayWords)
+              if (row.calls.*each.part) words.append(std::string(each.word));
             rows.append(nb::make_tuple(std::string(name_of(row.kind)), nb::tuple(words), row.from_bytes,
                                        std::string(name_of(row.engine))));
           }

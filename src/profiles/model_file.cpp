@@ -124,14 +124,10 @@ WayCalls calls_in(const JsonField& trained) {
   WayCalls calls;
   if (!trained.has("calls")) return calls;
   for (const JsonField& word : trained["calls"].items()) {
-    bool* const flag = word.text() == "half"          ? &calls.half
-                       : word.text() == "captured"    ? &calls.captured
-                       : word.text() == "symmetric"   ? &calls.symmetric
-                       : word.text() == "copy_engine" ? &calls.copy_engine
-                       : word.text() == "few_ctas"    ? &calls.few_ctas
-                                                      : nullptr;
-    if (flag == nullptr) word.refuse(word.str() + "; known: half, captured, symmetric, copy_engine, few_ctas");
-    *flag = true;
+    const auto is_it = [&](const WayWord& each) { return each.word == word.text(); };
+    const auto* const known = std::ranges::find_if(kWayWords, is_it);
+    if (known == kWayWords.end()) word.refuse(word.str() + "; known: half, captured, symmetric, copy_engine, few_ctas");
+    calls.*known->part = true;
   }
   return calls;
 }

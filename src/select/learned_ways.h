@@ -45,7 +45,7 @@ class LearnedWays {
   bool empty() const;
   bool is_shipped() const { return is_shipped_; }
 
-  /// None where nobody has timed such calls, and where a class is missing that they were timed with.
+  /// None where nobody has timed such calls, and where this one cannot be made by the fastest.
   std::optional<PeerEngine> fastest(const PeerTraffic& traffic, bool has_staging) const;
   /// Were such calls timed here, by all engines?
   bool is_timed(const PeerTraffic& traffic, bool has_staging) const;

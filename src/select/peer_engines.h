@@ -32,6 +32,19 @@ struct WayCalls {
   bool operator==(const WayCalls&) const = default;
 };
 
+/// A part of it, by the word that files have for it.
+struct WayWord {
+  std::string_view word;
+  bool WayCalls::* part;
+};
+inline constexpr std::array<WayWord, 5> kWayWords{{
+    {"half", &WayCalls::half},
+    {"captured", &WayCalls::captured},
+    {"symmetric", &WayCalls::symmetric},
+    {"copy_engine", &WayCalls::copy_engine},
+    {"few_ctas", &WayCalls::few_ctas},
+}};
+
 /// What counts for the time of a call.
 struct PeerTraffic {
   Kind kind{};
