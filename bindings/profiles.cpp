@@ -88,9 +88,13 @@ void bind_profiles(nb::module_& m) {
   m.def(
       "read_gpu_profile",
       [](const nb::bytes& text) {
-        return PeerLines(read_profile({text.c_str(), text.size()}, FileKind::gpus).peers.at(0).fits);
+        const Models models = read_profile({text.c_str(), text.size()}, FileKind::gpus);
+        const PeerFits& measured = models.peers.at(0);
+        return PeerLines::among(models, measured.gpu, measured.ranks);
       },
-      "text"_a, "The text of a GPU profile's file. Raises UsageError that names the field.");
+      "text"_a,
+      "What calls among such GPUs go by, by the text of a GPU profile's file: also what comes with the library, for "
+      "collectives that the file does not have. Raises UsageError that names the field.");
   m.def(
       "read_gpu_model",
       [](const nb::bytes& text, int ranks) {

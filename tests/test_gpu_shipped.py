@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+import lanecast
 from gpu_stand_in import outcomes, tensor
 from lanecast import Communicator, _core
+from lanecast.profiles.gpu_profile import EngineFit, GpuProfile, GpuShape
 from lanecast.profiles.gpu_profile import save as save_profile
 from lanecast.profiles.model import load, save
 from pipe_jobs import Tell
@@ -58,6 +60,20 @@ def test_the_files_say_where_they_were_measured_and_are_small() -> None:
         assert {count for each in found.collectives for count in each.ranks} == {ranks}
         assert not any(each.times for each in found.collectives)
         assert path.stat().st_size < 110_000
+
+
+def test_tuning_one_collective_leaves_what_was_learned_of_others() -> None:
+    fits = [EngineFit("all_reduce", engine, False, 0, 1e-6, 1e-11, 0.01) for engine in ("peer_kernel", "peer_two_shot")]
+    tuned = GpuProfile(GpuShape(lanecast.__version__, _core.cpu_model(), H200, 2), fits, {"when": "now"}).lines()
+    for collective in _core.KINDS:
+        of_tuned, shipped = (
+            _core.explain_on_peers(collective, MIB, 2, False, lines) for lines in (tuned, _core.PeerLines(H200, 2))
+        )
+        assert SHIPPED in shipped["reason"]
+        if collective == "all_reduce":
+            assert "measured on this machine" in of_tuned["reason"]
+        else:
+            assert of_tuned == shipped
 
 
 SIZES = (1024, 6144, 49_152, MIB, 3 * MIB, 16 * MIB, 100 * MIB, 256 * MIB, 1024 * MIB)

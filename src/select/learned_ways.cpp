@@ -31,11 +31,11 @@ LearnedWays::LearnedWays(const std::vector<GpuModel::Way>& ways, int ranks) : ra
       of_[static_cast<std::size_t>(way.machine.kind)].push_back(borders_of(way, ranks));
 }
 
-LearnedWays::LearnedWays(std::string_view gpu, int ranks) : ranks_(ranks), is_shipped_(true) {
+LearnedWays::LearnedWays(std::string_view gpu, int ranks, const OfKinds& measured) : ranks_(ranks), is_shipped_(true) {
   for (const LearnedTable& table : gpu_kind(gpu).learned) {
     if (table.gpu != gpu) continue;
     for (const LearnedBorder& border : table.borders) {
-      if (border.ranks != ranks) continue;
+      if (border.ranks != ranks || measured[static_cast<std::size_t>(border.kind)]) continue;
       std::vector<Borders>& of_kind = of_[static_cast<std::size_t>(border.kind)];
       if (of_kind.empty() || of_kind.back().calls != border.calls)
         of_kind.push_back({border.calls, border.from_bytes, table.most_bytes, {}, {}});

@@ -37,9 +37,10 @@ class LearnedWays {
  public:
   LearnedWays() = default;
   LearnedWays(const std::vector<GpuModel::Way>& ways, int ranks);
-  /// What comes with the library for these GPUs. It has no times: the ratios between engines hold on other hosts with
-  /// such GPUs, times do not.
-  LearnedWays(std::string_view gpu, int ranks);
+  using OfKinds = std::array<bool, kKinds>;
+  /// What comes with the library for these GPUs, but for kinds that were measured here. It has no times: the ratios
+  /// between engines hold on other hosts with such GPUs, times do not.
+  LearnedWays(std::string_view gpu, int ranks, const OfKinds& measured);
 
   /// Nobody has timed any call of so many ranks.
   bool empty() const;

@@ -31,7 +31,7 @@ PeerLines PeerLines::among(const Models& models, std::string_view gpu, int ranks
   const auto in_host = [&](const GpuModel& each) { return each.one_host; };
   const auto model = std::ranges::find_if(models.gpu_models, [&](const GpuModel& e) { return in_host(e) && ours(e); });
   if (model != models.gpu_models.end()) lines.learned_ = LearnedWays(model->ways, ranks);
-  if (fits == models.peers.end() && lines.learned_.empty()) lines.learned_ = LearnedWays(gpu, ranks);
+  if (lines.learned_.empty()) lines.learned_ = LearnedWays(gpu, ranks, lines.measured_kinds());
   if (fits != models.peers.end() || model != models.gpu_models.end()) return lines;
   const auto refuse = [&](const char* what, const auto& each) {
     throw UsageError(what + each.file + ": was measured elsewhere (gpu: " + each.gpu + ", not " +
@@ -49,6 +49,14 @@ PeerLines PeerLines::learned_from(const GpuModel& model, int ranks) {
   PeerLines lines(gpu_kind(model.gpu));
   lines.learned_ = LearnedWays(model.ways, ranks);
   return lines;
+}
+
+LearnedWays::OfKinds PeerLines::measured_kinds() const {
+  LearnedWays::OfKinds measured{};
+  const auto kernel = static_cast<std::size_t>(PeerEngine::kernel);
+  for (std::size_t kind = 0; kind < kKinds; ++kind)
+    measured[kind] = !of_[kind][kernel].empty() || !of_half_[kind][kernel].empty();
+  return measured;
 }
 
 bool PeerLines::measured(const PeerTraffic& traffic) const { return find(PeerEngine::kernel, traffic); }

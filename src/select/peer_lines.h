@@ -20,8 +20,8 @@ class PeerLines {
   /// Nothing was measured.
   explicit PeerLines(const GpuKind& gpu = kUnknownGpu) : gpu_(&gpu) {}
   explicit PeerLines(const std::vector<Fit>& fits, const GpuKind& gpu = kUnknownGpu);
-  /// Of those that hold for so many ranks with GPUs of one kind; where nobody has measured, what comes with the
-  /// library. Throws UsageError where the user has named files, and all were measured on others.
+  /// Of those that hold for so many ranks with GPUs of one kind; for collectives that nobody has measured, what comes
+  /// with the library. Throws UsageError where the user has named files, and all were measured on others.
   static PeerLines among(const Models& models, std::string_view gpu, int ranks);
   /// As learned from a file.
   static PeerLines learned_from(const GpuModel& model, int ranks);
@@ -49,6 +49,8 @@ class PeerLines {
   using Ways = std::array<std::vector<Line>, kPeerEngines.size()>;  // each ascending by from_bytes
   using Kinds = std::array<Ways, kKinds>;
 
+  /// Of which collectives was the kernel measured?
+  LearnedWays::OfKinds measured_kinds() const;
   /// Sums of 16-bit floats have their own where those were measured.
   const Line* find(PeerEngine engine, const PeerTraffic& traffic) const;
 
