@@ -39,16 +39,16 @@ def forked() -> str:
 
 def started(*, close_fds: bool) -> str:
     command = [sys.executable, "-c", CHILD]
-    done = subprocess.run(command, close_fds=close_fds, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, close_fds=close_fds, capture_output=True, text=True, timeout=240, check=False)
     return done.stdout + done.stderr
 
 
 if __name__ == "__main__":
     how, when = sys.argv[1:]
-    comm = lanecast.init(timeout_s=30.0) if when == "started" else None
+    comm = lanecast.init(timeout_s=60.0) if when == "started" else None
     startup.find_mpi()
     said = forked() if how == "forked" else started(close_fds=how == "closed")
-    comm = comm or lanecast.init(timeout_s=30.0)
+    comm = comm or lanecast.init(timeout_s=60.0)
     total = np.full(1000, comm.rank + 1.0)
     comm.all_reduce(total)
     assert (total == comm.size * (comm.size + 1) / 2).all()

@@ -33,7 +33,7 @@ def resident(pid: int) -> int:
 
 def comes_down_to(pid: int, was: tuple[int, int, int]) -> bool:
     """Does it hold no more than that and one more communicator's? A helper lets go of what has ended by and by."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 200
     while any(now > before + ONE_MORE for now, before in zip(held(pid), was, strict=True)):
         if time.monotonic() > until:
             return False

@@ -194,7 +194,7 @@ class FileGather:
         unfinished.write_bytes(mine)
         unfinished.rename(unfinished.with_suffix(""))
         parts = [self._folder / f"{self._round}.{rank}" for rank in range(self._size)]
-        deadline = time.monotonic() + 80
+        deadline = time.monotonic() + 200
         while not all(part.exists() for part in parts):
             assert time.monotonic() < deadline, f"round {self._round}: a survivor does not come"
             time.sleep(0.001)
@@ -207,7 +207,7 @@ def again(fault: Fault, rank: int, folder: Path) -> str:
     me = survivors.index(rank)
     gather = FileGather(folder, me, len(survivors))
     try:
-        comm = lanecast.from_all_gather(me, len(survivors), gather, timeout_s=20)
+        comm = lanecast.from_all_gather(me, len(survivors), gather, timeout_s=60.0)
         for number in range(3):
             make_call(comm, random.Random(fault.seed + number), async_op=False)
     except (lanecast.Error, AssertionError) as error:
@@ -231,7 +231,7 @@ def main() -> None:
     unfinished = folder / "unfinished"
     unfinished.with_suffix(f".{comm.rank}").write_text(json.dumps(asdict(outcome)))
     unfinished.with_suffix(f".{comm.rank}").rename(folder / f"outcome.{comm.rank}")
-    give_up_s = time.monotonic() + 60
+    give_up_s = time.monotonic() + 200
     while not (folder / "judged").exists() and time.monotonic() < give_up_s:  # Open MPI ends all when the first ends
         time.sleep(0.02)
     os._exit(0)  # MPI cannot end where a rank has died

@@ -96,7 +96,7 @@ def come_and_go(options: dict[str, Any]) -> list[str]:
         pids = [helper.pid for helper in comm.helpers]
         del comm
         gc.collect()
-        until = time.monotonic() + 30
+        until = time.monotonic() + 200
         for pid in pids:
             before = held.setdefault(pid, [])
             while turn > 1 and held_by(pid) > before[1] and time.monotonic() < until:

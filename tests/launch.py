@@ -47,15 +47,15 @@ def _run(command: Sequence[str], path: Path, timeout_s: float, env: dict[str, st
 
 
 def mpich(
-    ranks: int, command: Sequence[str], *, timeout_s: float = 100, options: Sequence[str] = (), **env: str
+    ranks: int, command: Sequence[str], *, timeout_s: float = 240, options: Sequence[str] = (), **env: str
 ) -> str:
     """Run a program on `ranks` processes under MPICH; its output. Fails the test unless all end with 0."""
     # Ranks that poll shared memory take turns of a whole time slice when they outnumber the cores.
-    crowded = {"MPIR_CVAR_NOLOCAL": "1"} if ranks > (os.cpu_count() or 1) else {}
+    crowded = {"MPIR_CVAR_NOLOCAL": "1"} if ranks > len(os.sched_getaffinity(0)) else {}
     return _run([str(MPICH), *options, "-n", str(ranks), *command], MPICH.parent, timeout_s, {**crowded, **env})
 
 
-def openmpi(ranks: int, command: Sequence[str], *, timeout_s: float = 100, **env: str) -> str:
+def openmpi(ranks: int, command: Sequence[str], *, timeout_s: float = 240, **env: str) -> str:
     """The same under Open MPI, in its own environment."""
     launcher = [str(OPENMPI / "mpiexec"), "--oversubscribe", "-n", str(ranks)]
     return _run([*launcher, *command], OPENMPI, timeout_s, env)

@@ -30,11 +30,11 @@ def usable(comm: Communicator) -> None:
 
 
 def communicators() -> list[Communicator]:
-    world = lanecast.init(timeout_s=20.0)
+    world = lanecast.init(timeout_s=60.0)
     half, again = world.split(world.rank % 2), world.split(0)
     assert half is not None
     assert again is not None
-    made = [world, half, again, lanecast.init(transports="mpi", algorithm="mpi", timeout_s=20.0)]
+    made = [world, half, again, lanecast.init(transports="mpi", algorithm="mpi", timeout_s=60.0)]
     for comm in made:
         usable(comm)
     return made
@@ -67,7 +67,7 @@ def never_waited_for() -> None:
 
 def timed_out() -> None:
     comm = lanecast.init(transports="mpi", timeout_s=1.0)
-    fresh = lanecast.init(timeout_s=20.0)
+    fresh = lanecast.init(timeout_s=60.0)
     if comm.rank == 0:
         time.sleep(2)
     else:
@@ -85,7 +85,7 @@ def timed_out() -> None:
 def left_alone_in_a_collective_of_the_library() -> None:
     """Its first call makes an MPI communicator, for which MPI waits without a deadline: the roll is called before."""
     comm = lanecast.init(transports="mpi", timeout_s=1.0, check_calls=False)
-    fresh = lanecast.init(timeout_s=20.0)
+    fresh = lanecast.init(timeout_s=60.0)
     if comm.rank == 0:
         time.sleep(2)
     else:
@@ -108,7 +108,7 @@ def must_be_interrupted(waits: Callable[[], Any]) -> None:
 
 
 def interrupted_while_others_come() -> None:
-    fresh = lanecast.init(timeout_s=20.0)
+    fresh = lanecast.init(timeout_s=60.0)
     if fresh.rank == 0:
         must_be_interrupted(lambda: lanecast.init(timeout_s=60.0))
     usable(fresh)  # the others wait for rank 0 here, for less than it would have waited for them
@@ -117,7 +117,7 @@ def interrupted_while_others_come() -> None:
 def interrupted_while_a_library_makes_a_group() -> None:
     """Which a start waits for: whoever starts MPI's calls on two communicators makes their groups in that order."""
     comm = lanecast.init(transports="mpi", timeout_s=60.0)
-    fresh = lanecast.init(timeout_s=20.0)
+    fresh = lanecast.init(timeout_s=60.0)
     if comm.rank == 0:
         must_be_interrupted(lambda: comm.all_reduce(np.ones(100), algorithm="mpi", async_op=True))
     usable(fresh)
@@ -140,7 +140,7 @@ def without_thread_support() -> None:
     """The program starts MPI itself, for one thread, and ends it while communicators are still there."""
     mpi = ctypes.CDLL(sys.argv[2], ctypes.RTLD_GLOBAL)
     mpi.MPI_Init(None, None)
-    comm = lanecast.init(timeout_s=20.0)
+    comm = lanecast.init(timeout_s=60.0)
     try:
         comm.all_reduce(np.ones(10), async_op=True)
         sys.exit("started without thread support")

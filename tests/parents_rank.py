@@ -25,7 +25,7 @@ def refusal(make: Callable[[], Any]) -> str:
 
 
 def usable(parent: MPI.Intracomm) -> None:
-    comm = lanecast.from_mpi(parent, timeout_s=30.0)
+    comm = lanecast.from_mpi(parent, timeout_s=60.0)
     assert (comm.rank, comm.size) == (parent.rank, parent.size)
     total = np.full(1000, comm.rank + 1.0)
     comm.all_reduce(total)

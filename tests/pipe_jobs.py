@@ -22,7 +22,7 @@ import lanecast
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["numpy", "pytest", "lanecast"])
 # Longer than the deadline of any job, so that a rank which hangs is heard of in the library's words where it has some.
-PATIENCE_S = 90.0
+PATIENCE_S = 200.0
 Tell = Callable[[Any], None]
 Body = Callable[[lanecast.Communicator, Tell], Any]
 
@@ -113,7 +113,7 @@ class PipeJob:
             return self._reports[rank].recv()
         except EOFError:
             process = self.processes[rank]
-            process.join(30)
+            process.join(PATIENCE_S)
             return Outcome(None, f"ends with exit code {process.exitcode}", self.words(rank), time.monotonic())
 
     def words(self, rank: int) -> str:
@@ -137,5 +137,5 @@ class PipeJob:
     def end(self) -> list[int | None]:
         """Waits for all processes; their exit codes."""
         for process in self.processes:
-            process.join(30)
+            process.join(PATIENCE_S)
         return [process.exitcode for process in self.processes]

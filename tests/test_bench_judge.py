@@ -61,7 +61,7 @@ def test_several_runs_are_their_mean() -> None:
 
 def bench(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, "-m", "lanecast", "bench", "--ranks", "2", *words]
-    return subprocess.run(program, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
+    return subprocess.run(program, capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path)
 
 
 @needs_mpi

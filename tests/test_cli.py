@@ -27,7 +27,7 @@ def run(
     program = ["-c", code] if code else ["-m", "lanecast"]
     return subprocess.run(
         [sys.executable, *program, *arguments],
-        capture_output=True, text=True, timeout=60, check=False, cwd=cwd, env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=240, check=False, cwd=cwd, env={**os.environ, **environment},
     )  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def test_bench_uses_the_ranks_of_a_launcher(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "lanecast", "bench", "--collectives", "reduce_scatter", "--sizes", "4K",
                "--rounds", "1", "--json", "rows.json", "--dtype", "int64", "--in-place"]  # fmt: skip
     done = subprocess.run(
-        launcher.command(3, program), capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+        launcher.command(3, program), capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path,
         env={**os.environ, **launcher.environment(3)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -249,7 +249,7 @@ if launch.rank() == 1:
     assert launcher is not None
     program = [sys.executable, "-c", broken, "bench", "--sizes", "4K"]
     done = subprocess.run(
-        launcher.command(3, program), capture_output=True, text=True, timeout=60, check=False,
+        launcher.command(3, program), capture_output=True, text=True, timeout=240, check=False,
         env={**os.environ, **launcher.environment(3)},
     )  # fmt: skip
     assert done.returncode != 0

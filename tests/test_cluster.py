@@ -149,7 +149,7 @@ def test_one_rank_fills_both_nics_evenly(cluster: Cluster, tmp_path: Path) -> No
 
 def gone(pid: int) -> bool:
     """Zombies count: who should reap them may be a busy init."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while time.monotonic() < deadline:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
@@ -191,7 +191,7 @@ def test_up_survives_its_command_and_down_a_crash(tmp_path: Path) -> None:
     def lanecast_cluster(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "lanecast", "cluster", arguments[0], "--name", "tested", *arguments[1:]],
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=240, check=False,
             env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
         )  # fmt: skip
 

@@ -85,7 +85,7 @@ def test_programs_run_and_print_what_is_shown(fence: Fence, tmp_path: Path) -> N
     file.write_text(fence.body)
     command, environment = program_of(fence, file)
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path,
+        command, capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path,
         env={**os.environ, **environment},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

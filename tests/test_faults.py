@@ -63,7 +63,7 @@ def waited_s(text: str) -> float:
 @pytest.mark.parametrize("async_op", [False, True])
 @pytest.mark.parametrize("algorithm", ["ring", "direct", "one_shot"])
 def test_rank_that_never_calls(algorithm: str, async_op: bool) -> None:
-    ended = threading.Barrier(3, timeout=60)
+    ended = threading.Barrier(3, timeout=200)
 
     def body(comm: Communicator) -> float:
         failing, fresh = comm.split(0), comm.split(0)
@@ -79,7 +79,7 @@ def test_rank_that_never_calls(algorithm: str, async_op: bool) -> None:
 
 
 def test_rank_that_never_splits() -> None:
-    ended = threading.Barrier(3, timeout=60)
+    ended = threading.Barrier(3, timeout=200)
 
     def body(comm: Communicator) -> None:
         if comm.rank == 1:
@@ -95,7 +95,7 @@ def test_rank_that_never_splits() -> None:
 
 
 def test_split_names_the_missing_rank_that_waits_for_no_other() -> None:
-    ended = threading.Barrier(4, timeout=60)
+    ended = threading.Barrier(4, timeout=200)
 
     def body(comm: Communicator) -> str:
         text = "all have come"
@@ -271,7 +271,7 @@ def leaves_at_once(comm: Communicator, _: Tell) -> float:
 @pytest.mark.parametrize("hosts", ["", "abc"], ids=["shm", "ucx"])
 def test_leaving_right_after_a_call_harms_nobody(hosts: str) -> None:
     for _ in range(3):
-        job = PipeJob(3, leaves_at_once, hosts=hosts, timeout_s=20.0)
+        job = PipeJob(3, leaves_at_once, hosts=hosts, timeout_s=60.0)
         assert [job.outcome(rank).value for rank in range(3)] == [6.0] * 3
         assert job.end() == [0] * 3
 
@@ -288,7 +288,7 @@ def out_of_files(comm: Communicator, _: Tell) -> float:
 
 
 def test_a_rank_that_may_open_no_file_takes_no_peer_for_dead() -> None:
-    job = PipeJob(2, out_of_files, timeout_s=20.0)
+    job = PipeJob(2, out_of_files, timeout_s=60.0)
     outcomes = [job.outcome(rank) for rank in range(2)]
     assert [outcome.value for outcome in outcomes] == [2.0, 2.0], outcomes
 

@@ -24,7 +24,7 @@ def body(comm: Any, _: Callable[[Any], None]) -> str:
 
 
 def test_over_shared_memory() -> None:
-    job = PipeJob(2, body, timeout_s=20.0)
+    job = PipeJob(2, body, timeout_s=60.0)
     assert [(each.value, each.text) for each in map(job.outcome, range(2))] == [("fine", "")] * 2
     assert job.end() == [0, 0]
 

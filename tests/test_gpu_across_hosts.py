@@ -181,7 +181,7 @@ def counts_differ(pieces: dict[int, int], comm: Communicator, _: Tell) -> None:
 @pytest.mark.parametrize("pieces", [{0: 2, 1: 1}, {0: 1, 1: 2}])
 def test_counts_that_do_not_agree(pieces: dict[int, int], kernel_cache: str) -> None:
     """Whole pieces more or less are no other message's."""
-    ended = outcomes(2, partial(counts_differ, pieces), kernel_cache, **between_hosts("2x1"), timeout_s=20)
+    ended = outcomes(2, partial(counts_differ, pieces), kernel_cache, **between_hosts("2x1"), timeout_s=60.0)
     said = " ".join(outcome.text for outcome in ended)
     assert f"sends {pieces[0] * PIECE // 4} elements to rank 1" in said, said
     assert f"expects {pieces[1] * PIECE // 4} elements from rank 0" in said, said
@@ -216,7 +216,7 @@ def far_ahead(comm: Communicator, _: Tell) -> list[float]:
 def test_calls_for_which_the_driver_has_no_room(queues: str, kernel_cache: str) -> None:
     """The host is ahead of the device by more than fits, which waits for messages: those have to move meanwhile."""
     variables = {"CUDA_DEVICE_MAX_CONNECTIONS": queues, "GPU_HOST_ROOM": "12"}
-    for outcome in outcomes(2, far_ahead, kernel_cache, **between_hosts("2x1"), timeout_s=20, variables=variables):
+    for outcome in outcomes(2, far_ahead, kernel_cache, **between_hosts("2x1"), timeout_s=60.0, variables=variables):
         assert (outcome.text, outcome.value) == ("", [2.0**6])
 
 
@@ -248,7 +248,7 @@ def ranks_differ(comm: Communicator, _: Tell) -> None:
 
 
 def test_different_calls(kernel_cache: str) -> None:
-    for outcome in outcomes(2, ranks_differ, kernel_cache, **between_hosts("2x1"), timeout_s=20):
+    for outcome in outcomes(2, ranks_differ, kernel_cache, **between_hosts("2x1"), timeout_s=60.0):
         assert outcome.error == "TransportError"
         assert "call 2 of this communicator differs between ranks: rank 0 calls all_reduce of 8 float32" in outcome.text
 

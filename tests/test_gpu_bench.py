@@ -188,7 +188,7 @@ def test_compositions_beside_their_bounds_on_a_stand_in(
         [sys.executable, str(HERE / "gpu_stand_in_cli.py"), "bench", "--device", "cuda", "--protocol", "hiccl",
          "--sweep", sweep, *place, "--collectives", collectives, "--sizes", "5000", "--depths", depths, "--rounds", "1",
          "--warmup", "0", "--graph", "--json", "rows.json", "--plot", "curves.svg"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())
@@ -224,7 +224,7 @@ def test_protocol_pccl_on_gpus_has_a_row_for_each_mode(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(HERE / "gpu_stand_in_cli.py"), "bench", "--device", "cuda", "--protocol", "pccl",
          "--ranks", "2", "--sizes", "5000", "--rounds", "3", "--graph", "--json", "rows.json"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())
@@ -252,7 +252,7 @@ def test_mpi_is_called_on_the_memory_of_gpus(tmp_path: Path) -> None:
         launcher, 2, [sys.executable, str(HERE / "gpu_stand_in_cli.py"), "bench", "--device", "cuda", "--graph",
                       "--collectives", ",".join(_core.KINDS), "--sizes", "5000", "--rounds", "2", "--backends",
                       "lanecast,mpi", "--json", "rows.json"])  # fmt: skip
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=110,
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240,
                           check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())
@@ -268,6 +268,6 @@ def test_mpi_on_gpus_needs_ranks_of_mpi(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(HERE / "gpu_stand_in_cli.py"), "bench", "--device", "cuda", "--ranks", "2", "--sizes",
          "5000", "--backends", "lanecast,mpi", "--collectives", "all_gather"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert "backend mpi: with --device cuda it needs ranks that mpirun has started" in done.stderr

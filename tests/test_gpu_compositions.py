@@ -342,7 +342,7 @@ def ranks_differ(what: str, comm: Communicator, _: Tell) -> None:
 
 @pytest.mark.parametrize("what", ["composition", "chunks", "memory"])
 def test_ranks_that_differ_are_told(what: str, kernel_cache: str) -> None:
-    ended = outcomes(2, partial(ranks_differ, what), kernel_cache, topology="2x1", timeout_s=20)
+    ended = outcomes(2, partial(ranks_differ, what), kernel_cache, topology="2x1", timeout_s=60.0)
     said = " ".join(outcome.text for outcome in ended)
     assert {outcome.error for outcome in ended} <= {"MismatchError", "TransportError", "TimeoutError"}, ended
     assert "the ranks have made different calls" in said or "has it made the same call" in said

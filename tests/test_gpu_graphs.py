@@ -190,7 +190,7 @@ def barrier_behind(comm: Communicator, _: Tell) -> list[str]:
 
 
 def test_a_barrier_of_the_hosts_holds_up_no_replay(kernel_cache: str) -> None:
-    all_right(outcomes(2, barrier_behind, kernel_cache, **between_hosts("2x1"), timeout_s=30))
+    all_right(outcomes(2, barrier_behind, kernel_cache, **between_hosts("2x1"), timeout_s=60.0))
 
 
 def captured_again(comm: Communicator, _: Tell) -> list[str]:
@@ -278,7 +278,7 @@ def differ(comm: Communicator, _: Tell) -> None:
 
 
 def test_ranks_that_replay_different_graphs(kernel_cache: str) -> None:
-    for outcome in outcomes(2, differ, kernel_cache, **between_hosts("2x1"), timeout_s=20):
+    for outcome in outcomes(2, differ, kernel_cache, **between_hosts("2x1"), timeout_s=60.0):
         assert outcome.error != ""
     # Whose messages meet first is open; that the calls differ is not.
 

@@ -169,7 +169,7 @@ def test_each_kind(engine: str, kernel_cache: str) -> None:
 
 
 def on_two(body: Any, kernel_cache: str) -> list[Outcome]:
-    return outcomes(2, body, kernel_cache, timeout_s=20, variables=gpu_host_library.hip_environment())
+    return outcomes(2, body, kernel_cache, timeout_s=60.0, variables=gpu_host_library.hip_environment())
 
 
 @pytest.mark.timeout(400)

@@ -25,7 +25,7 @@ from test_gpu_without_gpu import ENGINES, NOTHING_HELD
 
 def two_ranks(body: Callable[[Communicator, Tell], Any], kernel_cache: str) -> PipeJob:
     return PipeJob(
-        2, partial(in_environment, gpu_host_library.environment(), body), kernel_cache=kernel_cache, timeout_s=20
+        2, partial(in_environment, gpu_host_library.environment(), body), kernel_cache=kernel_cache, timeout_s=60.0
     )
 
 
@@ -115,7 +115,7 @@ def second_rank_is_killed_while_it_maps(comm: Communicator, _: Tell) -> tuple[st
     """What the first one keeps of a communicator that was not made, and after the next."""
     if comm.rank == 1:
         gpu_host_library.end_in("cuIpcOpenMemHandle")
-    own = another(comm, timeout_s=30)
+    own = another(comm, timeout_s=60.0)
     with pytest.raises(lanecast.TransportError, match="rank 1"):
         called(own, comm)
     del own

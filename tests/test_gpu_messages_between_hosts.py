@@ -240,7 +240,7 @@ def sizes_differ(sent: int, expected: int, comm: Communicator, _: Tell) -> None:
 @pytest.mark.parametrize(("sent", "expected"), [(32, 36), (100, 70_000), (1_000_000, 999_999)])
 def test_a_message_of_another_size(sent: int, expected: int, kernel_cache: str) -> None:
     body = partial(sizes_differ, sent, expected)
-    sender, receiver = outcomes(2, body, kernel_cache, **between_hosts("2x1"), timeout_s=20)
+    sender, receiver = outcomes(2, body, kernel_cache, **between_hosts("2x1"), timeout_s=60.0)
     assert receiver.error == "TransportError"
     assert (
         f"rank 1: a recv of {expected} bytes from rank 0 of a GPU's memory met a send of {sent} bytes" in receiver.text

@@ -163,7 +163,7 @@ def ranks_differ(comm: Communicator, _: Tell) -> None:
 
 def test_different_calls(kernel_cache: str) -> None:
     """Found by whoever waits; as NCCL has it, calls that differ may also meet."""
-    waited, _ = outcomes(2, ranks_differ, kernel_cache, timeout_s=20)
+    waited, _ = outcomes(2, ranks_differ, kernel_cache, timeout_s=60.0)
     assert waited.error == "TransportError"
     assert "call 2 of this communicator differs between ranks: rank 0 calls all_reduce of 8 float32" in waited.text
 
@@ -181,7 +181,7 @@ def nccl_fails(comm: Communicator, _: Tell) -> None:
 
 
 def test_what_nccl_meets_is_an_error(kernel_cache: str) -> None:
-    failed, heard = outcomes(2, nccl_fails, kernel_cache, timeout_s=20)
+    failed, heard = outcomes(2, nccl_fails, kernel_cache, timeout_s=60.0)
     assert failed.error == "TransportError"
     assert "rank 0: NCCL: a collective under way: system error: as the test has asked for" in failed.text
     assert "rank 0" in heard.text

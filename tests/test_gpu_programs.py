@@ -127,7 +127,7 @@ def ranks_differ(comm: Communicator, _: Tell) -> None:
 
 
 def test_different_calls(kernel_cache: str) -> None:
-    expect_different_calls(outcomes(2, ranks_differ, kernel_cache, topology="2", timeout_s=20))
+    expect_different_calls(outcomes(2, ranks_differ, kernel_cache, topology="2", timeout_s=60.0))
 
 
 def same_shapes_in_turn(comm: Communicator, _: Tell) -> list[bool]:

@@ -129,4 +129,4 @@ def another_call(comm: Communicator, _: Tell) -> None:
 
 
 def test_different_calls(kernel_cache: str) -> None:
-    expect_different_calls(outcomes(2, another_call, kernel_cache, timeout_s=20))
+    expect_different_calls(outcomes(2, another_call, kernel_cache, timeout_s=60.0))

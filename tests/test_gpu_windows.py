@@ -326,7 +326,7 @@ def another_call(both_offer: bool, comm: Communicator, _: Tell) -> None:
 
 @pytest.mark.parametrize("both_offer", [True, False])
 def test_different_calls(both_offer: bool, kernel_cache: str) -> None:
-    expect_different_calls(outcomes(2, partial(another_call, both_offer), kernel_cache, timeout_s=20))
+    expect_different_calls(outcomes(2, partial(another_call, both_offer), kernel_cache, timeout_s=60.0))
 
 
 # Elements of a message of more pieces than a flag counts, by one multiprocessor, also where they are the longest.
@@ -355,5 +355,5 @@ def refused(comm: Communicator, _: Tell) -> None:
 
 
 def test_messages_that_are_too_long(kernel_cache: str) -> None:
-    ended = outcomes(3, refused, kernel_cache, timeout_s=20, max_ctas=1)
+    ended = outcomes(3, refused, kernel_cache, timeout_s=60.0, max_ctas=1)
     assert [outcome.text for outcome in ended] == [""] * 3

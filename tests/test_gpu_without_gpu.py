@@ -168,7 +168,7 @@ def two_of_three_share(comm: Communicator, _: Tell) -> None:
 
 
 def test_a_gpu_that_two_ranks_share_is_refused_on_all(kernel_cache: str) -> None:
-    for outcome in outcomes(3, two_of_three_share, kernel_cache, timeout_s=20):
+    for outcome in outcomes(3, two_of_three_share, kernel_cache, timeout_s=60.0):
         assert outcome.error == "UsageError"
         assert "ranks 0 and 1 use the same GPU (GPU on the host, 0000:00:00.0); give each its own" in outcome.text
 
@@ -193,7 +193,7 @@ def first_call_is_captured(by: tuple[int, ...], comm: Communicator, _: Tell) -> 
 
 @pytest.mark.parametrize("by", [(0, 1), (1,)])
 def test_a_first_call_is_not_captured(by: tuple[int, ...], kernel_cache: str) -> None:
-    for rank, outcome in enumerate(outcomes(2, partial(first_call_is_captured, by), kernel_cache, timeout_s=20)):
+    for rank, outcome in enumerate(outcomes(2, partial(first_call_is_captured, by), kernel_cache, timeout_s=60.0)):
         assert outcome.text == ""
         value, said = outcome.value
         assert value == 2
@@ -235,7 +235,7 @@ def each_call_in_a_new_thread(comm: Communicator, _: Tell) -> None:
 
 
 def test_calls_in_threads_that_have_not_used_the_gpu(kernel_cache: str) -> None:
-    for outcome in outcomes(2, each_call_in_a_new_thread, kernel_cache, timeout_s=20, topology="2x1"):
+    for outcome in outcomes(2, each_call_in_a_new_thread, kernel_cache, timeout_s=60.0, topology="2x1"):
         assert outcome.text == ""
 
 
@@ -245,7 +245,7 @@ def ranks_differ(comm: Communicator, _: Tell) -> None:
 
 
 def test_different_calls(kernel_cache: str) -> None:
-    expect_different_calls(outcomes(2, ranks_differ, kernel_cache, timeout_s=20))
+    expect_different_calls(outcomes(2, ranks_differ, kernel_cache, timeout_s=60.0))
 
 
 def split_sizes_differ(comm: Communicator, _: Tell) -> None:
@@ -257,7 +257,7 @@ def split_sizes_differ(comm: Communicator, _: Tell) -> None:
 
 
 def test_split_sizes_that_are_not_the_peers(kernel_cache: str) -> None:
-    ended = outcomes(2, split_sizes_differ, kernel_cache, timeout_s=20)
+    ended = outcomes(2, split_sizes_differ, kernel_cache, timeout_s=60.0)
     expect_different_calls(ended)
     assert "split sizes of all_to_all have to be those of the peers" in "".join(outcome.text for outcome in ended)
 
@@ -281,7 +281,7 @@ def elements_in_two_parts(comm: Communicator, _: Tell) -> list[str]:
 
 
 def test_elements_in_two_parts_are_refused(kernel_cache: str) -> None:
-    for rank, outcome in enumerate(outcomes(2, elements_in_two_parts, kernel_cache, timeout_s=20)):
+    for rank, outcome in enumerate(outcomes(2, elements_in_two_parts, kernel_cache, timeout_s=60.0)):
         assert outcome.text == ""
         for text, argument in zip(outcome.value, ("input", "output", "input"), strict=True):
             assert text == (f"rank {rank}: {argument} does not begin at a multiple of the 4 bytes of float32; a GPU's "
@@ -352,7 +352,7 @@ def short_of_memory(comm: Communicator, _: Tell) -> list[str]:
 
 def test_a_gpu_that_is_short_of_memory(kernel_cache: str) -> None:
     words = "peer memory: rank 1 finds no [0-9]+ bytes on its GPU: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY: out of memory"
-    for outcome in outcomes(2, short_of_memory, kernel_cache, timeout_s=20):
+    for outcome in outcomes(2, short_of_memory, kernel_cache, timeout_s=60.0):
         assert outcome.text == ""
         opening, opened, taking, taken = outcome.value
         assert (opened, taken) == ("", "")
@@ -392,7 +392,7 @@ def launch_fails(comm: Communicator, _: Tell) -> None:
 
 
 def test_a_launch_that_fails(kernel_cache: str) -> None:
-    for outcome in outcomes(2, launch_fails, kernel_cache, timeout_s=20):
+    for outcome in outcomes(2, launch_fails, kernel_cache, timeout_s=60.0):
         assert outcome.error == "TransportError"
         assert "cuLaunchKernel: CUDA_ERROR_OUT_OF_MEMORY" in outcome.text
 
@@ -466,7 +466,7 @@ def sizes_differ(comm: Communicator, _: Tell) -> None:
 
 
 def test_a_message_of_another_size(kernel_cache: str) -> None:
-    _, receiver = outcomes(2, sizes_differ, kernel_cache, timeout_s=20)
+    _, receiver = outcomes(2, sizes_differ, kernel_cache, timeout_s=60.0)
     assert receiver.error == "TransportError"
     assert "rank 1: a recv of 36 bytes from rank 0 over peer memory met a send of 32 bytes" in receiver.text
 

@@ -42,7 +42,7 @@ def test_member_that_never_comes(call: str, openmpi: bool, number: signal.Signal
         stdin=subprocess.DEVNULL, stdout=(tmp_path / "log").open("w"), stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     ends = [tmp_path / f"{'outcome' if openmpi else 'status'}.{rank}" for rank in OTHERS]
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 200
     while not all(end.exists() for end in ends) and time.monotonic() < deadline:
         time.sleep(0.02)
     with contextlib.suppress(ProcessLookupError):

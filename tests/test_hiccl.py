@@ -216,7 +216,7 @@ def test_wrong_options_are_refused_with_what_there_is(flags: list[str], message:
 
 def bench(*flags: str, code: str = MAIN, cwd: Path | None = None, **environment: str) -> Any:
     return subprocess.run(
-        [sys.executable, "-c", code, "bench", *flags], capture_output=True, text=True, timeout=100, check=False,
+        [sys.executable, "-c", code, "bench", *flags], capture_output=True, text=True, timeout=240, check=False,
         cwd=cwd, env={**os.environ, **environment},
     )  # fmt: skip
 

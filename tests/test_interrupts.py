@@ -92,7 +92,7 @@ class Body:
 
 
 def signalled(body: Callable[..., Any], waits: Waits, number: signal.Signals) -> PipeJob:
-    job = PipeJob(2, Body(body, waits), timeout_s=40.0)
+    job = PipeJob(2, Body(body, waits), timeout_s=60.0)
     assert [job.told(rank) for rank in range(2)] == ["ready", "waiting"]
     time.sleep(0.1)
     os.kill(job.processes[1].pid or 0, number)
@@ -162,7 +162,7 @@ def behind_another_thread(comm: Communicator, tell: Tell, *, waits: Waits) -> bo
 
 @pytest.mark.parametrize("waits", [blocks, splits, takes_over_models])
 def test_ctrl_c_ends_the_wait_for_another_threads_call(waits: Waits) -> None:
-    job = PipeJob(2, functools.partial(behind_another_thread, waits=waits), timeout_s=20.0)
+    job = PipeJob(2, functools.partial(behind_another_thread, waits=waits), timeout_s=60.0)
     assert job.told(1) == "waiting"
     time.sleep(0.1)
     os.kill(job.processes[1].pid or 0, signal.SIGINT)
@@ -186,7 +186,7 @@ def test_other_buffers_while_another_thread_waits_in_a_call() -> None:
         waiting.join()
 
     with pytest.raises(lanecast.UsageError, match="other buffers"):
-        lanecast.run_threads(2, body, timeout_s=20.0)
+        lanecast.run_threads(2, body, timeout_s=60.0)
 
 
 def sum_is_started(comm: Communicator, tensor: Any) -> None:
@@ -240,7 +240,7 @@ def dropped_as_it_starts(
 
 @pytest.mark.parametrize("start", [sum_is_started, message_is_started])
 def test_buffers_stay_where_a_handler_raises_as_a_call_starts(start: Callable[[Communicator, Any], None]) -> None:
-    job = PipeJob(2, functools.partial(dropped_as_it_starts, start=start), timeout_s=40.0)
+    job = PipeJob(2, functools.partial(dropped_as_it_starts, start=start), timeout_s=60.0)
     outcome = job.outcome(0)
     assert outcome.value == (True, True), outcome
     assert job.outcome(1).error == ""
@@ -298,7 +298,7 @@ time.sleep(0.2)
 def test_a_process_ends_while_a_daemon_thread_waits(waits: str) -> None:
     """Python ends such a thread when it wants the lock again; past frames of C++ that ended the process by SIGABRT."""
     program = [sys.executable, "-c", WAITS_AT_THE_END.replace("WAITS", waits)]
-    ended = subprocess.run(program, check=False, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(program, check=False, capture_output=True, text=True, timeout=240)
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -330,5 +330,5 @@ sys.exit(1)
 
 def test_daemon_threads_may_wait_longer_than_python_is_there() -> None:
     """Whoever asked for the lock of a Python that had ended crashed."""
-    ended = subprocess.run([sys.executable, "-c", ENDS_SLOWLY], check=False, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", ENDS_SLOWLY], check=False, capture_output=True, text=True, timeout=240)
     assert (ended.returncode, ended.stderr) == (1, "")

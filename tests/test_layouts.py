@@ -30,7 +30,7 @@ def layout(tmp_path: Path) -> str:
 
 def own_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "lanecast", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=cwd)
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=cwd)
 
 
 def test_a_file_says_where_each_rank_sits(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_ranks_of_a_launcher_take_it(layout: str) -> None:
     assert launcher is not None
     program = f"import lanecast; assert lanecast.init(topology={layout!r}).topology.levels == {LEVELS}"
     done = subprocess.run(
-        launcher.command(5, [sys.executable, "-c", program]), capture_output=True, text=True, timeout=60, check=False,
+        launcher.command(5, [sys.executable, "-c", program]), capture_output=True, text=True, timeout=240, check=False,
         env={**os.environ, **launcher.environment(5)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -110,7 +110,7 @@ def test_nobody_leaves_a_barrier_before_all_have_come(topology: str, async_op: b
 
 def failures(size: int, body: Callable[[Communicator], Any], **options: Any) -> list[str]:
     """Each rank's error, with its type; empty where it had none. All stay until the last has ended."""
-    ended = threading.Barrier(size, timeout=60)
+    ended = threading.Barrier(size, timeout=200)
 
     def guarded(comm: Communicator) -> str:
         text = ""

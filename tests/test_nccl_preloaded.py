@@ -288,7 +288,7 @@ def said_by_calls(tmp_path: Path, nccl: str) -> str:
     source.write_text(CALLS)
     subprocess.run(["cc", str(source), str(SHIM), f"-Wl,-rpath,{PACKAGE}", "-o", str(built)], check=True)
     env = {**os.environ, "LANECAST_NCCL_LIBRARY": nccl}
-    done = subprocess.run([str(built)], env=env, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(built)], env=env, check=True, capture_output=True, text=True, timeout=240)
     return done.stdout + done.stderr
 
 

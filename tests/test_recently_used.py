@@ -50,6 +50,6 @@ int main() {
 def test_what_is_kept_and_what_a_hit_costs(tmp_path: Path) -> None:
     program = tmp_path / "program"
     command = ["g++", "-std=c++20", "-Wall", "-Werror", f"-I{SOURCE}", "-x", "c++", "-", "-o", str(program)]
-    subprocess.run(command, input=PROGRAM, text=True, check=True, timeout=100)
-    ended = subprocess.run([program], capture_output=True, text=True, check=True, timeout=100)
+    subprocess.run(command, input=PROGRAM, text=True, check=True, timeout=240)
+    ended = subprocess.run([program], capture_output=True, text=True, check=True, timeout=240)
     assert ended.stdout.splitlines() == ["1 after 3, 0 allocated", "1 after 1, 0 allocated", "1 1 13 14", "1"]

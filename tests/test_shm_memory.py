@@ -286,7 +286,7 @@ def run_script(shell: list[str], script: Path) -> None:
     here = str(Path(__file__).parent)
     environment = os.environ | {"PYTHONPATH": f"{here}:{os.environ.get('PYTHONPATH', '')}"}
     command = [*shell, sys.executable, str(script)]
-    job = subprocess.run(command, capture_output=True, env=environment, cwd=here, text=True, timeout=60, check=False)
+    job = subprocess.run(command, capture_output=True, env=environment, cwd=here, text=True, timeout=240, check=False)
     assert job.returncode == 0, job.stderr
 
 

@@ -294,7 +294,7 @@ def test_what_has_come_from_a_peer_that_has_left_meanwhile_is_taken(options: dic
     os.kill(job.processes[0].pid or 0, signal.SIGSTOP)
     os.kill(job.processes[1].pid or 0, signal.SIGUSR1)
     assert job.outcome(1).text == ""
-    job.processes[1].join(30)
+    job.processes[1].join(PATIENCE_S)
     os.kill(job.processes[0].pid or 0, signal.SIGCONT)
     assert job.outcome(0).text == ""
     assert job.end() == [0, 0]

@@ -205,7 +205,7 @@ def test_calls_that_are_kept(tmp_path: Path) -> None:
 
 
 def test_failure_leaves_a_trace_that_names_who_is_behind(tmp_path: Path) -> None:
-    ended = threading.Barrier(3, timeout=60)
+    ended = threading.Barrier(3, timeout=200)
 
     def body(comm: Communicator) -> None:
         comm.all_reduce(np.ones(10), algorithm="ring")
@@ -224,7 +224,7 @@ def test_failure_leaves_a_trace_that_names_who_is_behind(tmp_path: Path) -> None
 def test_who_failed_in_a_call_is_not_through_with_it(tmp_path: Path) -> None:
     """Rank 2 does not come to a broadcast, of which rank 0 gets its part; as if killed, it leaves no trace."""
 
-    ended = threading.Barrier(3, timeout=60)
+    ended = threading.Barrier(3, timeout=200)
 
     def body(comm: Communicator) -> None:
         with contextlib.suppress(lanecast.Error):

@@ -95,7 +95,7 @@ def unequal(comm: Communicator, _: Tell) -> list[str]:
 
 @pytest.mark.parametrize("lanes", ["0", "1", "2"])
 def test_lengths_that_differ_are_told(lanes: str) -> None:
-    job = PipeJob(2, unequal, hosts="ab", environment={"LANECAST_UCX_LANES": lanes}, timeout_s=20.0)
+    job = PipeJob(2, unequal, hosts="ab", environment={"LANECAST_UCX_LANES": lanes}, timeout_s=60.0)
     said = [job.outcome(rank) for rank in range(2)]
     assert [outcome.text for outcome in said] == ["", ""]
     for (sent, expected), text in zip(LENGTHS, said[1].value, strict=True):
@@ -118,7 +118,7 @@ def sends_until_it_fails(comm: Communicator, tell: Tell) -> None:
 @pytest.mark.parametrize("lanes", ["0", "2"])
 @pytest.mark.parametrize("killed", [0, 1], ids=["sender", "receiver"])
 def test_killed_rank_of_long_messages_is_named(killed: int, lanes: str) -> None:
-    job = PipeJob(2, sends_until_it_fails, hosts="ab", environment={"LANECAST_UCX_LANES": lanes}, timeout_s=20.0)
+    job = PipeJob(2, sends_until_it_fails, hosts="ab", environment={"LANECAST_UCX_LANES": lanes}, timeout_s=60.0)
     assert [job.told(rank) for rank in range(2)] == ["ready"] * 2
     time.sleep(0.4)
     os.kill(job.processes[killed].pid or 0, signal.SIGKILL)

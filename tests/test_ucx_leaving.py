@@ -68,6 +68,6 @@ def blocks_a_signal(comm: Communicator, _: Tell) -> bool:
 
 
 def test_a_signal_that_the_program_has_blocked_is_not_for_threads_of_ucx() -> None:
-    job = PipeJob(2, blocks_a_signal, hosts="ab", timeout_s=30.0)
+    job = PipeJob(2, blocks_a_signal, hosts="ab", timeout_s=60.0)
     assert [job.outcome(rank).value for rank in range(2)] == [True, True]
     assert job.end() == [0, 0]

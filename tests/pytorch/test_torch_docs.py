@@ -22,7 +22,7 @@ def test_programs_run_and_print_what_is_shown(fence: Fence, tmp_path: Path) -> N
     assert match is not None
     launcher = [sys.executable, "-m", "torch.distributed.run", f"--master-port={free_port()}"]
     done = subprocess.run(
-        [*launcher, "--nproc-per-node", match[1], str(file)], capture_output=True, text=True, timeout=100, check=False,
+        [*launcher, "--nproc-per-node", match[1], str(file)], capture_output=True, text=True, timeout=240, check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -42,7 +42,7 @@ def first_program(lines: str, folder: Path, path: str) -> None:
     program = next(fence for fence in PROGRAMS if fence.body.startswith("# train.py"))
     (folder / "train.py").write_text(program.body)
     done = subprocess.run(
-        lines.replace("29500", str(free_port())), shell=True, cwd=folder, capture_output=True, text=True, timeout=100,
+        lines.replace("29500", str(free_port())), shell=True, cwd=folder, capture_output=True, text=True, timeout=240,
         check=False, env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "SLURM_JOB_NODELIST": "both"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

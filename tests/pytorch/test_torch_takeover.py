@@ -35,7 +35,7 @@ class Ran:
             )
             for rank in range(size)
         ]  # fmt: skip
-        texts = [rank.communicate(timeout=110) for rank in ranks]
+        texts = [rank.communicate(timeout=240) for rank in ranks]
         assert [rank.returncode for rank in ranks] == [0] * size, texts
         self.found: list[dict[str, dict[str, Any]]] = [json.loads(out.splitlines()[-1]) for out, _ in texts]
         self.said = [[line for line in err.splitlines() if line.startswith("lanecast")] for _, err in texts]

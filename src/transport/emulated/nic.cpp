@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/emulated/nic.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -15,8 +17,16 @@ constexpr std::uint64_t kLooks_ns = 200'000;
 constexpr auto kSleeps = std::chrono::milliseconds(20);
 /// A timer wakes a thread some 50 us late: what is due within that time is looked for.
 constexpr std::uint64_t kTimerIsLate_ns = 80'000;
-constexpr unsigned kCoresToSpare = 8;
+constexpr int kCoresToSpare = 8;
 constexpr int kMostAtOnce = 64;  // segments, before those that are due are looked at
+
+/// The machine may have more, of which a container gets a few.
+int cores_to_run_on() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);
+  return CPU_COUNT(&cores);
+}
 
 }  // namespace
 
@@ -137,7 +147,7 @@ std::uint64_t Nic::step() {
 
 void Nic::work() {
   NicState& own = fabric_.nic(index_);
-  const bool may_look = std::thread::hardware_concurrency() >= kCoresToSpare;
+  const bool may_look = cores_to_run_on() >= kCoresToSpare;
   std::uint64_t idle_since = now_ns();
   for (;;) {
     const std::uint32_t rings = own.rings.load(std::memory_order_seq_cst);  // before the look for work
