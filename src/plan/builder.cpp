@@ -169,6 +169,9 @@ Plan PlanBuilder::finish(std::string algorithm) {
   plan_.algorithm = std::move(algorithm);
   assign_slots(plan_, exchanges_);
   derive_dependencies(plan_);
+  plan_.steps.shrink_to_fit();  // plans are kept, and those of many ranks have thousands of blocks
+  plan_.blocks.shrink_to_fit();
+  plan_.regions.shrink_to_fit();
   return std::move(plan_);
 }
 

@@ -66,6 +66,10 @@ Layout::Place Layout::place(const Block& block, Chunk whole) const {
 }
 
 void BoundSteps::bind(const Plan& plan, const Layout& layout, Chunk chunk) {
+  // At most so many: what grows by doubling keeps up to twice of that, for each chunk in flight.
+  places_.reserve(plan.blocks.size());
+  first_.reserve(2 * plan.steps.size() + 1);
+  bytes_.reserve(2 * plan.steps.size());
   places_.clear();
   first_.assign(1, 0);
   bytes_.clear();
