@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -115,6 +115,29 @@ def test_several_grids_live_side_by_side(several: list[Topology]) -> None:
         assert [dicts("all_reduce", t, a) for t, a in zip(several, last, strict=True)] == alone
         for proof, plans in zip(proofs, alone, strict=True):
             assert proof["messages"] == sum(step["kind"] == "send" for plan in plans for step in plan["steps"])
+
+
+@pytest.mark.parametrize(("nodes", "across"), [(8, "recursive_doubling"), *((n, "bruck") for n in (2, 3, 5, 6, 7, 12))])
+def test_far_nodes_exchange_first_and_near_ones_most(nodes: int, across: str) -> None:
+    """Networks have the least bandwidth between far nodes, and what is exchanged grows from round to round."""
+    topology = Topology.parse(f"{nodes}x2", 2 * nodes)
+    for plan in dicts("all_gather", topology, f"hierarchical({across},direct)"):
+        sent = list(crossings(topology, [plan]))
+        apart = [(a // 2 - b // 2) % nodes for a, b, _ in sent]
+        assert apart[-1] in {1, nodes - 1}
+        assert apart == sorted(apart, key=lambda steps: -steps) or across == "recursive_doubling"
+        assert [parts for *_, parts in sent] == sorted(parts for *_, parts in sent)
+        assert sent[0][2] == 1
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_shares_that_join_are_exchanged_as_one_block(size: int) -> None:
+    """Among all ranks neighbours exchange first, so that each message is one run of memory."""
+    for algorithm in ("recursive_doubling", "bruck"):
+        for plan in dicts("all_gather", Topology(size), algorithm):
+            sends = [step["src"] for step in plan["steps"] if step["kind"] == "send"]
+            parts = [[part for _, part, _, _ in src] for src in sends]
+            assert all((b - a) % size == 1 for run in parts for a, b in pairwise(run))
 
 
 @pytest.mark.parametrize("across", ACROSS)
