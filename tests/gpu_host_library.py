@@ -85,32 +85,50 @@ def library() -> Path:
     return _built(build, "kernels.o", "libgpu_host.so")
 
 
+def _smaller(folder: Path) -> str:
+    """The flag with which the compiler finds sizes that are smaller than on a GPU, which then lie in the folder."""
+    small = folder / "small" / "device" / "gpu" / "kernels"
+    small.mkdir(parents=True)
+    for file, values in SMALLER.items():
+        text = (KERNELS / file).read_text()
+        for constant, value in values.items():
+            text, found = re.subn(rf"\b{constant} = \d+;", f"{constant} = {value};", text)
+            assert found == 1, constant
+        (small / file).write_text(text)
+    return f"-I{folder / 'small'}"
+
+
+def _flags(sanitized: bool) -> tuple[str, ...]:
+    return ("-O1", "-g", *(("-fsanitize=thread", "-Wno-tsan") if sanitized else ()))
+
+
+def _parts(sanitized: bool) -> list[str]:
+    """What all programs consist of."""
+    ending = "-sanitized.o" if sanitized else "-small.o"
+    names = [f"{part}{ending}" for part in ("block", "bulk", "kernels")]
+
+    def build(folder: Path) -> None:
+        block, bulk, kernels = (folder / name for name in names)
+        # What takes turns is no part of what is looked at, and tells the sanitizer who has waited for whom.
+        turns = ("-O1", *(("-DGPU_HOST_TSAN",) if sanitized else ()))
+        _compile("block.cpp", block, *turns)
+        _compile("bulk.cpp", bulk, *turns)
+        _compile("kernels.cpp", kernels, _smaller(folder), *_flags(sanitized))
+
+    last = _built(build, *names)
+    return [str(last.parent / name) for name in names]
+
+
 def program(name: str, *, sanitized: bool = False) -> Path:
     """A program of tests/gpu_host/programs, with kernels of fewer threads and smaller slots than on a GPU."""
 
     def build(folder: Path) -> None:
-        small = folder / "small" / "device" / "gpu" / "kernels"
-        small.mkdir(parents=True)
-        for file, values in SMALLER.items():
-            text = (KERNELS / file).read_text()
-            for constant, value in values.items():
-                text, found = re.subn(rf"\b{constant} = \d+;", f"{constant} = {value};", text)
-                assert found == 1, constant
-            (small / file).write_text(text)
-        flags = (f"-I{folder / 'small'}", "-O1", "-g", *(("-fsanitize=thread", "-Wno-tsan") if sanitized else ()))
-        parts = [
-            _compile(f"programs/{name}.cpp", folder / f"{name}.o", *flags),
-            _compile("kernels.cpp", folder / "small.o", *flags),
-            # What takes turns is no part of what is looked at, and tells the sanitizer who has waited for whom.
-            *(
-                _compile(f"{name}.cpp", folder / f"{name}.o", "-O1", *(("-DGPU_HOST_TSAN",) if sanitized else ()))
-                for name in ("block", "bulk")
-            ),
-        ]
+        own = _compile(f"programs/{name}.cpp", folder / f"{name}.o", _smaller(folder), *_flags(sanitized))
         last = ("-fsanitize=thread",) if sanitized else ()
-        subprocess.run(["g++", *last, *parts, "-rdynamic", "-ldl", "-pthread", "-o", str(folder / target)], check=True)
+        command = ["g++", *last, own, *parts, "-rdynamic", "-ldl", "-pthread", "-o", str(folder / target)]
+        subprocess.run(command, check=True)
 
-    target = f"{name}-sanitized" if sanitized else name
+    parts, target = _parts(sanitized), f"{name}-sanitized" if sanitized else name
     return _built(build, target)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -50,6 +51,7 @@ class Fence:
     shown: str
 
 
+@functools.cache  # of two hundred commands each asks for all pages
 def fences(language: str) -> list[Fence]:
     found = []
     for page in PAGES:
