@@ -5,11 +5,6 @@
 #include <Python.h>
 #include <unistd.h>
 
-#ifdef Py_LIMITED_API
-// All Pythons from 3.4 on have it, and the limited API nothing that says the same.
-extern "C" int PyGILState_Check();
-#endif
-
 namespace lanecast {
 
 /// Until the process has ended.
@@ -29,6 +24,18 @@ auto take_gil(const Take& take) noexcept {
   }
 }
 
+/// Whether this thread has it.
+inline bool has_gil() {
+#ifdef Py_LIMITED_API
+  // That API lacks PyGILState_Check(). From 3.12 on, where we use it, the current thread state is each thread's own,
+  // and only a thread that has one is given a dictionary; in 3.11 it would be the state of any thread that has the
+  // lock.
+  return PyThreadState_GetDict() != nullptr;
+#else
+  return PyGILState_Check() != 0;
+#endif
+}
+
 /// Given up where this thread has it: what is waited for may want it.
 class WithoutGil {
  public:
@@ -40,7 +47,7 @@ class WithoutGil {
   WithoutGil& operator=(const WithoutGil&) = delete;
 
  private:
-  PyThreadState* const state_ = Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+  PyThreadState* const state_ = Py_IsInitialized() && has_gil() ? PyEval_SaveThread() : nullptr;
 };
 
 /// By a thread that has it or not, also one that Python does not know; but where Python has ended, it knows none, and
