@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import lanecast
-from lanecast import startup
+from lanecast.mpi_library import find_mpi
 
 CHILD = """
 import lanecast
@@ -46,7 +46,7 @@ def started(*, close_fds: bool) -> str:
 if __name__ == "__main__":
     how, when = sys.argv[1:]
     comm = lanecast.init(timeout_s=60.0) if when == "started" else None
-    startup.find_mpi()
+    find_mpi()
     said = forked() if how == "forked" else started(close_fds=how == "closed")
     comm = comm or lanecast.init(timeout_s=60.0)
     total = np.full(1000, comm.rank + 1.0)

@@ -50,6 +50,22 @@ assert Communicator is lanecast.Communicator
     assert ended.returncode == 0, ended.stderr
 
 
+def test_a_fork_beside_a_running_mpi_imports_what_opens_it_alone() -> None:
+    program = """
+import os, sys, types
+import lanecast
+sys.modules["mpi4py.MPI"] = types.SimpleNamespace(Is_initialized=lambda: True)
+forked = os.fork()
+if forked == 0:
+    os._exit(0)
+assert os.waitpid(forked, 0)[1] == 0
+assert sys.modules["lanecast.mpi_library"].find_mpi.cache_info().misses == 1
+assert not {"numpy", "lanecast.communicator", "lanecast.startup"} & sys.modules.keys(), sys.modules.keys()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_sources_without_the_core_say_how_to_build_it(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "python", tmp_path / "python", ignore=shutil.ignore_patterns("__pycache__"))
     isolated = [sys.executable, "-S", "-c", "import lanecast"]  # without this environment's packages

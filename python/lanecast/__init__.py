@@ -88,9 +88,9 @@ def __dir__() -> list[str]:
 
 def _before_fork() -> None:
     if "mpi4py.MPI" in sys.modules:
-        from lanecast import startup
+        from lanecast import mpi_library  # not startup, which brings numpy: programs fork often
 
-        startup.open_mpi_that_runs()
+        mpi_library.open_if_it_runs()
 
 
 os.register_at_fork(before=_before_fork)

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from lanecast.gpu_libraries import with_gpu
 from lanecast.helpers import joining, starting
 from lanecast.helpers.crew import Crew
 from lanecast.helpers.leading import Leader
+from lanecast.mpi_library import find_mpi
 from lanecast.profiles import finding, surprises
 
 T = TypeVar("T")
@@ -38,14 +39,6 @@ def progress_thread() -> _core.ProgressThread:
     thread = _core.make_progress_thread()
     atexit.register(thread.stop, _GRACE_S)
     return thread
-
-
-@functools.cache
-def find_mpi() -> _core.Mpi:
-    """The MPI library of this process, opened; TransportError says where it was looked for."""
-    nics.pin()  # MPI libraries, and UCX, read their settings when they are opened
-    folders = dict.fromkeys(str(Path(prefix) / "lib") for prefix in (sys.prefix, sys.base_prefix))
-    return _core.load_mpi(list(folders))
 
 
 @contextmanager
@@ -78,13 +71,6 @@ def mpi() -> _core.Mpi:
     atexit.register(library.finalize)
     atexit.register(progress_thread().stop, _GRACE_S)  # runs first: the thread must not call an MPI that has ended
     return library
-
-
-def open_mpi_that_runs() -> None:
-    """An MPI that was opened before a fork is known to be the parent's; mpi4py may have started it without us."""
-    if "mpi4py.MPI" in sys.modules and sys.modules["mpi4py.MPI"].Is_initialized():
-        with suppress(_core.Error):
-            find_mpi()
 
 
 def init(**options: Any) -> Communicator:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 import lanecast
 import lanecast_torch
-from lanecast import _core, cache, compiler, gpu_libraries, job, launch, limits, machines, nics, startup
+from lanecast import _core, cache, compiler, gpu_libraries, job, launch, limits, machines, mpi_library, nics, startup
 from lanecast.bench import machine, tables
 from lanecast.helpers import report
 from lanecast.machines import described
@@ -104,7 +104,7 @@ def _kernels() -> str:
 
 
 def _mpi() -> str:
-    library = startup.find_mpi()
+    library = mpi_library.find_mpi()
     text = f"{library.version}, {library.abi} ABI\n{library.path}"
     found = job.detect()
     if found is None or found.obstacle() or _core.inherited_rank():
