@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import queue
 import shutil
 import statistics
 import subprocess
@@ -50,7 +51,7 @@ def _preloaded() -> dict[str, str]:
     return {"LD_PRELOAD": str(Path(_core.__file__).with_name("liblanecast_nccl.so"))}
 
 
-def _variables(way: str, program: Program, noted: Path) -> dict[str, str]:
+def _variables(way: str, program: Program, noted: Path, gpus: str) -> dict[str, str]:
     variables = {
         **os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "OUTSIDE_FOUND": str(noted),
         "PYTHONPATH": os.pathsep.join([str(_HERE / "watch"), *filter(None, [os.environ.get("PYTHONPATH")])]),
@@ -58,11 +59,13 @@ def _variables(way: str, program: Program, noted: Path) -> dict[str, str]:
     }  # fmt: skip
     if way == "run":
         del variables["LANECAST_TORCH"]
+    if gpus:
+        variables["CUDA_VISIBLE_DEVICES"] = gpus
     return variables | (_preloaded() if way == "preloaded" else {})
 
 
-def run(program: Program, way: str, checkouts: Path, limit_s: float) -> tuple[Found, str]:
-    """In a copy of its folder, so that nothing that it leaves behind is found by the next."""
+def run(program: Program, way: str, checkouts: Path, limit_s: float, gpus: str) -> tuple[Found, str]:
+    """In a copy of its folder, so that nothing that it leaves behind is found by the next. gpus: empty: all."""
     with tempfile.TemporaryDirectory(prefix="outside") as scratch:
         top, _, below = program.folder.partition("/")
         shutil.copytree(checkouts / top, Path(scratch) / top, symlinks=True)
@@ -73,7 +76,7 @@ def run(program: Program, way: str, checkouts: Path, limit_s: float) -> tuple[Fo
         began = time.monotonic()
         started = subprocess.Popen(
             [*launcher, *through, *program.command.split()], cwd=Path(scratch) / top / below,
-            env=_variables(way, program, noted), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=_variables(way, program, noted, gpus), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace",
         )  # fmt: skip
         try:
@@ -98,6 +101,17 @@ def apart(one: Found, other: Found) -> float | None:
         return None
     pairs = [pair for ranks in zip(one.sums, other.sums, strict=True) for pair in zip(*ranks, strict=True)]
     return max(abs(a - b) / max(abs(a), 1e-30) for a, b in pairs)
+
+
+def _shares(at_once: int) -> queue.SimpleQueue[str]:
+    """Of the GPUs, for programs that run beside each other; those that there are."""
+    shares: queue.SimpleQueue[str] = queue.SimpleQueue()
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    gpus = named.split(",") if named else [str(gpu) for gpu in range(torch.cuda.device_count())]
+    each = max(len(gpus) // at_once, 1)
+    for share in range(at_once):
+        shares.put("" if at_once == 1 else ",".join(gpus[share * each : (share + 1) * each]))
+    return shares
 
 
 def _row(found: Found, theirs: Found) -> str:
@@ -127,7 +141,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="names, or beginnings of names")
     parser.add_argument("--ways", nargs="+", default=WAYS)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one run")
-    parser.add_argument("--at-once", type=int, default=1, help="how many, for results alone")
+    parser.add_argument("--at-once", type=int, default=1, help="how many, each with a share of the GPUs")
     parser.add_argument("--budget", type=float, default=1e9, help="seconds after which nothing more is begun")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--said", type=Path, help="a folder for what the programs print")
@@ -138,12 +152,20 @@ def main() -> None:
     only = [each for each in here if any(each.name.startswith(name) for name in given.only or [""])]
     until = time.monotonic() + given.budget
 
+    shares = _shares(given.at_once)
+
     def one(program: Program, way: str) -> tuple[Found, str] | None:
-        return run(program, way, given.folder.resolve(), given.limit) if time.monotonic() < until else None
+        if time.monotonic() > until:
+            return None
+        gpus = shares.get()
+        try:
+            return run(program, way, given.folder.resolve(), given.limit, gpus)
+        finally:
+            shares.put(gpus)
 
     rows: dict[str, dict[str, tuple[Found, str] | None]] = {program.name: {} for program in only}
-    with ThreadPoolExecutor(given.at_once) as at_once:
-        tasks = {at_once.submit(one, program, way): (program.name, way) for program in only for way in given.ways}
+    with ThreadPoolExecutor(given.at_once) as pool:
+        tasks = {pool.submit(one, program, way): (program.name, way) for program in only for way in given.ways}
         for task in as_completed(tasks):
             name, way = tasks[task]
             rows[name][way] = done = task.result()

@@ -45,7 +45,7 @@ PROGRAMS = [
     Program("FSDP2, mixed", "examples/distributed/FSDP2", "example.py --mixed-precision", 2, _ZEROED),
     Program("tensor parallel", _TP, "tensor_parallel_example.py", 2, _ACCELERATORS),
     Program("sequence parallel", _TP, "sequence_parallel_example.py", 2, _ACCELERATORS),
-    Program("two-dimensional", _TP, "fsdp_tp_example.py", 2, _ACCELERATORS),
+    Program("two-dimensional", _TP, "fsdp_tp_example.py", 4, _ACCELERATORS),
     Program("minGPT", "examples/distributed/minGPT-ddp/mingpt",
             f"{_MINGPT} data_config.truncate=0.02 trainer_config.batch_size=64", 2, _ACCELERATORS, "gpu"),
     Program("minGPT, small", "examples/distributed/minGPT-ddp/mingpt",
@@ -59,6 +59,8 @@ PROGRAMS = [
       for name in _BY_FEATURE),
     *(Program(f"accelerate {name}", "accelerate", f"examples/by_feature/{name}.py", 2, _MOCKED, "gpu")
       for name in ("local_sgd", "ddp_comm_hook")),
+    *(Program(f"accelerate {name}", "accelerate", f"-m accelerate.test_utils.scripts.{name}", 2, wants="gpu")
+      for name in ("test_script", "test_ops", "test_sync")),
     Program("accelerate nlp_example", "accelerate", "examples/nlp_example.py --cpu", 2, _OFFLINE, "cpu"),
     Program("accelerate nlp_example", "accelerate", "examples/nlp_example.py --mixed_precision bf16", 2, _OFFLINE,
             "gpu"),
