@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import gpu_host_library
+from lanecast import _core
 from lanecast.profiles.gpu_profile import save
 from launch import PACKAGE, ROOT, STRICT
 from test_gpu_tune import profile_for
@@ -131,8 +132,9 @@ def test_a_group_of_long_and_short_messages(tmp_path: Path) -> None:
     ("of_rank", "reason"),
     [
         ({1: {"LANECAST_NCCL": "0"}}, "all goes by NCCL: rank 1: LANECAST_NCCL=0"),
-        ({0: {"LANECAST_NCCL": "yes"}}, "all goes by NCCL: rank 0: LANECAST_NCCL=yes is neither 0 nor 1"),
+        ({0: {"LANECAST_NCCL": "yes"}}, "all goes by NCCL: rank 0: LANECAST_NCCL=yes is none of 0, 1 and hosts"),
         ({1: {"LANECAST_HOST": "other"}}, "all goes by NCCL: its ranks are on several hosts"),
+        ({1: {"LANECAST_HOST": "other", "LANECAST_NCCL": "hosts"}}, "and rank 0 has no LANECAST_NCCL=hosts"),
         ({0: {"LANECAST_TOPOLOGY": "7x7"}}, "all goes by NCCL: rank 0: "),  # refused while the communicator is made
     ],
 )
@@ -140,6 +142,30 @@ def test_all_ranks_take_lanecast_or_none(of_rank: dict[int, dict[str, str]], rea
     for said in outputs(program(tmp_path), 2, tmp_path, env=preloaded(), of_rank=of_rank):
         assert reason in said
         assert "by Lanecast" not in said
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("hosts", ["ab", "aab"])
+def test_between_hosts(hosts: str, tmp_path: Path) -> None:
+    """By UCX alone: no MPI takes part. Messages of any length go to the other host by Lanecast."""
+    env = preloaded(LANECAST_NCCL="hosts", LANECAST_UCX_LIBRARY=_core.ucx()[1])
+    of_rank = {rank: {"LANECAST_HOST": host} for rank, host in enumerate(hosts)}
+    how = ["long"] if len(hosts) == 2 else []
+    for said in outputs(program(tmp_path), len(hosts), tmp_path, *how, env=env, of_rank=of_rank):
+        assert "collectives and messages go by Lanecast" in said
+        for name in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter"):
+            assert re.search(rf"rank \d: {name} of 1003 elements .* by Lanecast: .", said), name
+        assert re.search(r"Send of 1003 elements .* by Lanecast", said)
+        assert not how or re.search(r"of 2359297 elements .* by Lanecast", said)
+
+
+@pytest.mark.timeout(400)
+def test_hosts_that_nothing_connects(tmp_path: Path) -> None:
+    env = preloaded(LANECAST_NCCL="hosts", LANECAST_UCX_LIBRARY="/none")
+    of_rank = {rank: {"LANECAST_HOST": host} for rank, host in enumerate("ab")}
+    said = outputs(program(tmp_path), 2, tmp_path, env=env, of_rank=of_rank)
+    assert re.search("the program goes on by NCCL alone: rank 0: .*LANECAST_UCX_LIBRARY", said[0])
+    assert "by Lanecast" not in "".join(said)
 
 
 @pytest.mark.timeout(400)

@@ -40,6 +40,9 @@ LANECAST_API lanecastResult_t lanecastEnqueueBatch(const lanecastMessage_t* mess
  * Errors: usage. */
 LANECAST_API lanecastResult_t lanecastCommHasMessages(lanecastComm_t comm, int* has);
 
+/** *device becomes the ordinal of the GPU that is open, −1 where none is. Errors: usage (null pointers). */
+LANECAST_API lanecastResult_t lanecastCommGetDevice(lanecastComm_t comm, int* device);
+
 /** *has becomes 1 if the GPU is open and all ranks are on one host. Errors: usage. */
 LANECAST_API lanecastResult_t lanecastCommHasPeerMemory(lanecastComm_t comm, int* has);
 
@@ -64,9 +67,16 @@ LANECAST_API lanecastResult_t lanecastMemFree(void* memory, lanecastComm_t comm)
 typedef struct lanecastMemory* lanecastMemory_t;
 
 /** Memory on GPU `device` for lanecastCommRegister, zeroed; *begin is where it lies. Both are set on success only. Not
- * collective. error: may be NULL. Errors: usage, transport (the GPU has no more). */
+ * collective. device: −1 is the calling thread's current one. error: may be NULL. Errors: usage, transport (the GPU has
+ * no more). */
 LANECAST_API lanecastResult_t lanecastMemoryCreate(lanecastMemory_t* memory, void** begin, size_t bytes, int device,
                                                    lanecastError_t* error);
+
+/** The same for `bytes` at `begin` of the program's own memory of GPU `device`, of cudaMalloc, whole
+ * allocations or parts. lanecastMemoryDestroy leaves it alone; the program frees it after that and the ranks' next
+ * call, in which peers let go of it. Errors: usage (also where no other process can map it). */
+LANECAST_API lanecastResult_t lanecastMemoryAdopt(lanecastMemory_t* memory, void* begin, size_t bytes, int device,
+                                                  lanecastError_t* error);
 
 /** Lets the peers of `comm` map the memory, which may be in several communicators. They do so in their next calls; from
  * then on calls of 512 KiB a message and more copy nothing where all ranks' buffers lie in such memory, wherever each

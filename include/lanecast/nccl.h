@@ -6,9 +6,10 @@
  *
  * Each process is one rank with one GPU, and the ranks are those of an MPI job, which carries what a unique id stands
  * for. Numbers of types, operators and results are NCCL's. An ncclComm_t is a lanecastComm_t, so lanecast.h's functions
- * take it, too, and the LANECAST_… variables hold for it. What Lanecast does not have on GPUs is not declared, so that
- * compiling tells: operators of the caller's, several GPUs in one process. Messages between two ranks go within a host.
- * docs/reference/gpu.md says more. */
+ * take it, too, and the LANECAST_… variables hold for it. The functions are those of NCCL 2.28. What Lanecast does not
+ * have on GPUs returns ncclInvalidUsage, and ncclGetLastError says why: operators of the caller's, several GPUs in one
+ * process, ncclCommShrink, ncclGroupSimulateEnd. Not declared are the twins for tools, pncclX, and the device
+ * interface. docs/reference/gpu-c.md says more. */
 #ifndef LANECAST_NCCL_H_
 #define LANECAST_NCCL_H_
 
@@ -24,21 +25,31 @@
 #endif
 #endif
 
-/* Of the last NCCL that had no more than this header has. */
+/* Of the NCCL whose functions these are. */
 #define NCCL_MAJOR 2
-#define NCCL_MINOR 10
-#define NCCL_PATCH 3
+#define NCCL_MINOR 28
+#define NCCL_PATCH 9
 #define NCCL_SUFFIX "lanecast"
 #define NCCL_VERSION(x, y, z) ((x) * 10000 + (y) * 100 + (z))
 #define NCCL_VERSION_CODE NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH)
 #define NCCL_UNIQUE_ID_BYTES 128
+#define NCCL_COMM_NULL NULL
 #define NCCL_SPLIT_NOCOLOR (-1)
+#define NCCL_SHRINK_DEFAULT 0x00
+#define NCCL_SHRINK_ABORT 0x01
+#define NCCL_WIN_DEFAULT 0x00
+#define NCCL_WIN_COLL_SYMMETRIC 0x01
+#define NCCL_CTA_POLICY_DEFAULT 0x00
+#define NCCL_CTA_POLICY_EFFICIENCY 0x01
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef lanecastComm_t ncclComm_t;
+
+/** Memory that ncclCommWindowRegister has registered. */
+typedef struct ncclWindow_vidmem* ncclWindow_t;
 
 struct CUstream_st; /* a cudaStream_t points to one */
 
@@ -85,8 +96,12 @@ typedef enum {
   ncclMax = 2,
   ncclMin = 3,
   ncclAvg = 4, /* floats only */
-  ncclNumOps = 5
+  ncclNumOps = 5,
+  ncclMaxRedOp = 0x7fffffff
 } ncclRedOp_t;
+
+/** Where the factor of an operator lies. */
+typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarResidence_t;
 
 /* The symbols have names of their own: a process may hold NCCL as well. With NCCL's own names the same program is for
  * NCCL, and for liblanecast_nccl.so before it. */
@@ -95,18 +110,22 @@ typedef enum {
 #define ncclGetUniqueId lanecastNcclGetUniqueId
 #define ncclCommInitRank lanecastNcclCommInitRank
 #define ncclCommInitRankConfig lanecastNcclCommInitRankConfig
+#define ncclCommInitRankScalable lanecastNcclCommInitRankScalable
 #define ncclCommInitAll lanecastNcclCommInitAll
 #define ncclCommSplit lanecastNcclCommSplit
+#define ncclCommShrink lanecastNcclCommShrink
 #define ncclCommFinalize lanecastNcclCommFinalize
 #define ncclCommDestroy lanecastNcclCommDestroy
 #define ncclCommAbort lanecastNcclCommAbort
 #define ncclCommCount lanecastNcclCommCount
 #define ncclCommUserRank lanecastNcclCommUserRank
+#define ncclCommCuDevice lanecastNcclCommCuDevice
 #define ncclCommGetAsyncError lanecastNcclCommGetAsyncError
 #define ncclGetErrorString lanecastNcclGetErrorString
 #define ncclGetLastError lanecastNcclGetLastError
 #define ncclGroupStart lanecastNcclGroupStart
 #define ncclGroupEnd lanecastNcclGroupEnd
+#define ncclGroupSimulateEnd lanecastNcclGroupSimulateEnd
 #define ncclAllReduce lanecastNcclAllReduce
 #define ncclAllGather lanecastNcclAllGather
 #define ncclReduceScatter lanecastNcclReduceScatter
@@ -118,6 +137,14 @@ typedef enum {
 #define ncclScatter lanecastNcclScatter
 #define ncclSend lanecastNcclSend
 #define ncclRecv lanecastNcclRecv
+#define ncclMemAlloc lanecastNcclMemAlloc
+#define ncclMemFree lanecastNcclMemFree
+#define ncclCommRegister lanecastNcclCommRegister
+#define ncclCommDeregister lanecastNcclCommDeregister
+#define ncclCommWindowRegister lanecastNcclCommWindowRegister
+#define ncclCommWindowDeregister lanecastNcclCommWindowDeregister
+#define ncclRedOpCreatePreMulSum lanecastNcclRedOpCreatePreMulSum
+#define ncclRedOpDestroy lanecastNcclRedOpDestroy
 #endif
 
 /** Of NCCL 2.28: start from NCCL_CONFIG_INITIALIZER. */
@@ -139,31 +166,19 @@ typedef struct {
   int nvlsCTAs;
   int nChannelsPerNetPeer;
   int nvlinkCentricSched;
-  int graphUsageMode;
-  int numRmaCtx;
 } ncclConfig_t;
 
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_CONFIG_UNDEF_PTR NULL
-#define NCCL_CONFIG_INITIALIZER \
-  {sizeof(ncclConfig_t),        \
-   0xcafebeef,                  \
-   22800,                       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_PTR,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_PTR,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
-   NCCL_CONFIG_UNDEF_INT,       \
+#define NCCL_CONFIG_INITIALIZER                  \
+  {sizeof(ncclConfig_t),  0xcafebeef,            \
+   NCCL_VERSION_CODE,     NCCL_CONFIG_UNDEF_INT, \
+   NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
+   NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, \
+   NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
+   NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, \
+   NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
+   NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
    NCCL_CONFIG_UNDEF_INT}
 
 /** NCCL_VERSION_CODE of this header. */
@@ -177,15 +192,25 @@ LANECAST_API ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId);
  * has the text of what failed. */
 LANECAST_API ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 
-/** The same with `config`, which may be NULL; what Lanecast has no such choice for is not read. */
+/** The same with `config`, which may be NULL and else starts from NCCL_CONFIG_INITIALIZER; what Lanecast has no such
+ * choice for is not read. */
 LANECAST_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                                  ncclConfig_t* config);
+
+/** The same with `nId` ids of ncclGetUniqueId, at least one; of Lanecast's one is as good as many. */
+LANECAST_API ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
+                                                   ncclUniqueId* commIds, ncclConfig_t* config);
 
 /** A communicator of one rank, the only number of GPUs that a process may have here. devlist is not read. */
 LANECAST_API ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist);
 
-/** As lanecastCommSplit; with NCCL_SPLIT_NOCOLOR *newcomm becomes NULL. config: NULL. */
+/** As lanecastCommSplit; with NCCL_SPLIT_NOCOLOR *newcomm becomes NULL. config: as above; NULL, and what it leaves
+ * undefined: as `comm` has it. */
 LANECAST_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
+
+/** ncclInvalidUsage: the ranks that are left out take no part, and Lanecast's splits need all. */
+LANECAST_API ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
+                                         ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags);
 
 /** Waits for all that is enqueued. */
 LANECAST_API ncclResult_t ncclCommFinalize(ncclComm_t comm);
@@ -196,6 +221,8 @@ LANECAST_API ncclResult_t ncclCommAbort(ncclComm_t comm);
 
 LANECAST_API ncclResult_t ncclCommCount(ncclComm_t comm, int* count);
 LANECAST_API ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank);
+/** The ordinal of the communicator's GPU. */
+LANECAST_API ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device);
 LANECAST_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 LANECAST_API const char* ncclGetErrorString(ncclResult_t result);
 LANECAST_API const char* ncclGetLastError(ncclComm_t comm);
@@ -204,6 +231,18 @@ LANECAST_API const char* ncclGetLastError(ncclComm_t comm);
  * Collectives between them are made at once, one after the other: a process has one GPU, so none waits for another. */
 LANECAST_API ncclResult_t ncclGroupStart(void);
 LANECAST_API ncclResult_t ncclGroupEnd(void);
+
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  float estimatedTime;
+} ncclSimInfo_t;
+
+#define NCCL_SIM_INFO_INITIALIZER {sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION_CODE, -1.0f}
+
+/** ncclInvalidUsage: collectives of a group have been made by then. The group stays open. */
+LANECAST_API ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
 
 /* Collectives: in the order of the stream, as NCCL's; in place where NCCL's are. */
 
@@ -228,13 +267,37 @@ LANECAST_API ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_
 LANECAST_API ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                                       int root, ncclComm_t comm, struct CUstream_st* stream);
 
-/* Messages between two ranks of one host, in the order of the stream; to this rank itself in a group only. As with
+/* Messages between two ranks, in the order of the stream; to this rank itself in a group only. As with
  * lanecastEnqueueBatch, one of another size than its peer's is an error. */
 
 LANECAST_API ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
                                    ncclComm_t comm, struct CUstream_st* stream);
 LANECAST_API ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
                                    struct CUstream_st* stream);
+
+/* Memory and its registration, for calls that copy nothing within a host. As lanecastMemoryCreate and
+ * lanecastCommRegister, which say from when on; where registering is of no use it succeeds all the same. */
+
+/** Memory on the calling thread's current GPU that may be registered, zeroed. */
+LANECAST_API ncclResult_t ncclMemAlloc(void** ptr, size_t size);
+/** Waits for that GPU's work. NULL is allowed. */
+LANECAST_API ncclResult_t ncclMemFree(void* ptr);
+
+/** Memory of ncclMemAlloc or of cudaMalloc; other memory is ncclInvalidUsage. No rank need do as the others do. */
+LANECAST_API ncclResult_t ncclCommRegister(ncclComm_t comm, void* buff, size_t size, void** handle);
+/** Before the memory is freed. Memory of ncclMemAlloc stays registered until then. */
+LANECAST_API ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle);
+
+/** The same: Lanecast's windows need not be symmetric. winFlags: NCCL_WIN_DEFAULT or NCCL_WIN_COLL_SYMMETRIC. */
+LANECAST_API ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,
+                                                 int winFlags);
+LANECAST_API ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
+
+/** ncclInvalidUsage: Lanecast's operators are those above. Multiply before the call. */
+LANECAST_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                                   ncclScalarResidence_t residence, ncclComm_t comm);
+/** ncclInvalidArgument: there is none to destroy. */
+LANECAST_API ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 
 #ifdef __cplusplus
 }

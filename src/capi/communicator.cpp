@@ -105,18 +105,22 @@ lanecastResult_t lanecastCommInitMPI(lanecastComm_t* comm, const void* mpi_comm,
   });
 }
 
-lanecastResult_t lanecastCommSplit(lanecastComm_t comm, int color, int key, lanecastComm_t* newcomm) {
+lanecastResult_t capi::split(lanecastComm_t comm, int color, int key, int max_ctas, lanecastComm_t* newcomm) {
   return guarded(comm, [&](Communicator& parent) {
     if (!newcomm) throw UsageError("rank " + std::to_string(parent.rank()) + ": newcomm: null pointer");
     *newcomm = nullptr;
     auto made = std::make_unique<lanecastComm>();
     std::vector<helpers::Member> members;
     if (comm->crew) members = comm->crew->split(color, key);
-    made->core = parent.split(color, key, parent.options().interrupt);
+    made->core = parent.split(color, key, parent.options().interrupt, max_ctas);
     if (!made->core) return;
     if (comm->crew) made->crew = std::make_unique<helpers::Crew>(*made->core, std::move(members));
     *newcomm = made.release();
   });
+}
+
+lanecastResult_t lanecastCommSplit(lanecastComm_t comm, int color, int key, lanecastComm_t* newcomm) {
+  return split(comm, color, key, 0, newcomm);
 }
 
 lanecastResult_t lanecastCommDestroy(lanecastComm_t comm) {

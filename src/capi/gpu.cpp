@@ -7,6 +7,17 @@
 #include "peers/shared_memory.h"
 #include "peers/window_memory.h"
 
+namespace lanecast::capi {
+namespace {
+
+std::shared_ptr<gpu::Device> device_for(const std::string& function, int device) {
+  if (device < -1) throw UsageError(function + ": device: " + std::to_string(device) + " is no GPU's number");
+  return gpu::Device::open(device == -1 ? gpu::current_ordinal() : device);
+}
+
+}  // namespace
+}  // namespace lanecast::capi
+
 using namespace lanecast;
 using namespace lanecast::capi;
 
@@ -37,6 +48,13 @@ lanecastResult_t lanecastCommHasMessages(lanecastComm_t comm, int* has) {
   return guarded(comm, [&](Communicator& core) {
     require(has, "has", core);
     *has = core.gpu().has_messages() ? 1 : 0;
+  });
+}
+
+lanecastResult_t lanecastCommGetDevice(lanecastComm_t comm, int* device) {
+  return guarded(comm, [&](Communicator& core) {
+    require(device, "device", core);
+    *device = core.gpu().device().value_or(-1);
   });
 }
 
@@ -78,10 +96,20 @@ lanecastResult_t lanecastMemoryCreate(lanecastMemory_t* memory, void** begin, si
                                       lanecastError_t* error) {
   return guarded(error, [&] {
     if (!memory || !begin) throw UsageError("lanecastMemoryCreate: memory, begin: null pointer");
-    if (device < 0) throw UsageError("lanecastMemoryCreate: device: " + std::to_string(device) + " is no GPU's number");
     auto made = std::make_unique<lanecastMemory>();
-    made->core = std::make_shared<peers::WindowMemory>(gpu::Device::open(device), bytes);
+    made->core = std::make_shared<peers::WindowMemory>(device_for("lanecastMemoryCreate", device), bytes);
     *begin = reinterpret_cast<void*>(made->core->begin());
+    *memory = made.release();
+  });
+}
+
+lanecastResult_t lanecastMemoryAdopt(lanecastMemory_t* memory, void* begin, size_t bytes, int device,
+                                     lanecastError_t* error) {
+  return guarded(error, [&] {
+    if (!memory || !begin) throw UsageError("lanecastMemoryAdopt: memory, begin: null pointer");
+    auto made = std::make_unique<lanecastMemory>();
+    made->core = std::make_shared<peers::WindowMemory>(device_for("lanecastMemoryAdopt", device),
+                                                       reinterpret_cast<gpu::Address>(begin), bytes, nullptr);
     *memory = made.release();
   });
 }

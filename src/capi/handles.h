@@ -88,6 +88,9 @@ lanecastResult_t guarded(lanecastComm_t comm, const Body& body) noexcept {
   return comm ? guarded(comm->error.get(), [&] { body(*comm->core); }) : lanecastUsageError;
 }
 
+/// lanecastCommSplit, with fewer multiprocessors for the parts; max_ctas: 0: as many as the parent takes.
+lanecastResult_t split(lanecastComm_t comm, int color, int key, int max_ctas, lanecastComm_t* newcomm);
+
 [[noreturn]] inline void refuse(const Communicator& comm, const std::string& what) {
   throw UsageError("rank " + std::to_string(comm.rank()) + ": " + what);
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's names, by the functions of lanecast.h and gpu.h alone.
+// NCCL's names: communicators, by the functions of lanecast.h and gpu.h.
 #include "lanecast/nccl.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/user_cache.h"
-#include "capi/handles.h"
-#include "capi/nccl_group.h"
+#include "capi/nccl_errors.h"
 #include "capi/nccl_names.h"
 
 namespace {
@@ -17,26 +19,26 @@ namespace {
 using namespace lanecast::capi;
 
 constexpr char kOurs[] = "ranks of one MPI job, for Lanecast";
+constexpr unsigned int kMagic = 0xcafebeef;
 
-/// Of the last communicator that this thread could not make: there is no handle to keep it.
-thread_local lanecastError_t failed_init{};
+/// Nothing else of the struct has a meaning here.
+struct ConfigRead {
+  int max_ctas = 0;  // 0: as before
+  std::string refusal;
+};
 
-ncclResult_t refused(ncclResult_t result, const std::string& text) {
-  lanecast::capi::failed(lanecastUsageError, text, &failed_init);
-  return result;
+/// A program that was built against an older header has a shorter struct.
+ConfigRead read_config(const ncclConfig_t* config) {
+  if (!config) return {};
+  if (config->magic != kMagic || config->size < offsetof(ncclConfig_t, cgaClusterSize))
+    return {0, "config: start from NCCL_CONFIG_INITIALIZER"};
+  if (config->blocking == 0) return {0, "config: blocking is 0; calls of this library block until they are enqueued"};
+  if (config->size < offsetof(ncclConfig_t, netName) || config->maxCTAs == NCCL_CONFIG_UNDEF_INT) return {};
+  if (config->maxCTAs < 1) return {0, "config: maxCTAs is " + std::to_string(config->maxCTAs)};
+  return {config->maxCTAs, {}};
 }
 
-ncclResult_t enqueue(const lanecastCall_t& call, ncclComm_t comm, CUstream_st* stream) {
-  return nccl_result(lanecastEnqueue(&call, -1, stream, comm));
-}
-
-thread_local NcclGroup group;
-
-ncclResult_t exchange(const lanecastMessage_t& message, ncclComm_t comm, CUstream_st* stream) {
-  if (!comm) return ncclInvalidArgument;
-  group.add(message, comm, stream);
-  return group.is_open() ? ncclSuccess : group.move();
-}
+bool is_ours(const ncclUniqueId& id) { return std::memcmp(id.internal, kOurs, sizeof kOurs) == 0; }
 
 int gather_of_one(const void* in, void* out, size_t bytes, void*) {
   std::memcpy(out, in, bytes);
@@ -52,7 +54,7 @@ ncclResult_t init_alone(ncclComm_t* comm, lanecastConfig_t config) {
 ncclResult_t on_current_gpu(ncclComm_t* comm) {
   const lanecastResult_t result = lanecastCommSetDevice(*comm, -1);
   if (result == lanecastSuccess) return ncclSuccess;
-  refused(nccl_result(result), lanecastGetLastError(*comm));
+  refused(nullptr, nccl_result(result), lanecastGetLastError(*comm));
   lanecastCommDestroy(*comm);
   *comm = nullptr;
   return nccl_result(result);
@@ -67,19 +69,24 @@ ncclResult_t init_in_order(ncclComm_t* comm, int nranks, int rank, const lanecas
   int size = 0, own = -1;
   lanecastCommCount(made, &size);
   if (size != nranks)
-    return refused(ncclInvalidUsage, "nranks: " + std::to_string(nranks) + ", and the MPI job has " +
-                                         std::to_string(size) +
-                                         "; make one of all ranks and split it by ncclCommSplit");
+    return refused(nullptr, ncclInvalidUsage,
+                   "nranks: " + std::to_string(nranks) + ", and the MPI job has " + std::to_string(size) +
+                       "; make one of all ranks and split it by ncclCommSplit");
   const lanecastResult_t ordered = lanecastCommSplit(made, 0, rank, comm);
-  if (ordered != lanecastSuccess) return refused(nccl_result(ordered), lanecastGetLastError(made));
+  if (ordered != lanecastSuccess) return refused(nullptr, nccl_result(ordered), lanecastGetLastError(made));
   lanecastCommUserRank(*comm, &own);
   if (own == rank) return ncclSuccess;
   lanecastCommDestroy(*comm);
   *comm = nullptr;
-  return refused(ncclInvalidArgument, "rank: " + std::to_string(rank) + " is given to two ranks");
+  return refused(nullptr, ncclInvalidArgument, "rank: " + std::to_string(rank) + " is given to two ranks");
 }
 
 }  // namespace
+
+lanecastError_t& lanecast::capi::error_of_thread() {
+  static thread_local lanecastError_t error{};
+  return error;
+}
 
 ncclResult_t ncclGetVersion(int* version) {
   if (!version) return ncclInvalidArgument;
@@ -99,19 +106,24 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId,
 }
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* given) {
-  if (!comm) return refused(ncclInvalidArgument, "comm: null pointer");
+  return ncclCommInitRankScalable(comm, nranks, rank, 1, &commId, given);
+}
+
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int nranks, int rank, int nId, ncclUniqueId* commIds,
+                                      ncclConfig_t* given) {
+  if (!comm) return refused(nullptr, ncclInvalidArgument, "comm: null pointer");
   *comm = nullptr;
-  if (std::memcmp(commId.internal, kOurs, sizeof kOurs) != 0)
-    return refused(ncclInvalidArgument, "commId: not from this library's ncclGetUniqueId, or never received");
+  if (nId < 1 || !commIds || !std::ranges::all_of(std::span(commIds, static_cast<std::size_t>(nId)), is_ours))
+    return refused(nullptr, ncclInvalidArgument, "commId: not from this library's ncclGetUniqueId, or never received");
   if (nranks < 1 || rank < 0 || rank >= nranks)
-    return refused(ncclInvalidArgument, "rank: " + std::to_string(rank) + " of " + std::to_string(nranks));
-  if (given && given->blocking == 0)
-    return refused(ncclInvalidUsage, "config: blocking is 0; calls of this library block until they are enqueued");
+    return refused(nullptr, ncclInvalidArgument, "rank: " + std::to_string(rank) + " of " + std::to_string(nranks));
+  const ConfigRead read = read_config(given);
+  if (!read.refusal.empty()) return refused(nullptr, ncclInvalidUsage, read.refusal);
   const std::string cache = lanecast::user_cache("kernels");  // as Python's communicators: each user compiles once
   lanecastConfig_t config = LANECAST_CONFIG_INITIALIZER;
-  config.error = &failed_init;
+  config.error = &error_of_thread();
   config.kernel_cache = cache.c_str();
-  if (given && given->maxCTAs != NCCL_CONFIG_UNDEF_INT) config.max_ctas = given->maxCTAs;
+  config.max_ctas = read.max_ctas;
   const ncclResult_t made = nranks == 1 ? init_alone(comm, config) : init_in_order(comm, nranks, rank, config);
   return made == ncclSuccess ? on_current_gpu(comm) : made;
 }
@@ -120,29 +132,41 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int*) {
   ncclUniqueId id;
   ncclGetUniqueId(&id);
   if (ndev == 1) return ncclCommInitRank(comm, 1, id, 0);
-  return refused(ncclInvalidUsage,
+  return refused(nullptr, ncclInvalidUsage,
                  "ndev: " + std::to_string(ndev) + "; a process has one GPU here: start one for each");
 }
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
-  if (config) return ncclInvalidArgument;
-  const lanecastResult_t made = lanecastCommSplit(comm, color, key, newcomm);
+  const ConfigRead read = read_config(config);
+  if (!read.refusal.empty()) return refused(comm, ncclInvalidUsage, read.refusal);
+  const lanecastResult_t made = split(comm, color, key, read.max_ctas, newcomm);
   return made == lanecastSuccess && *newcomm ? on_current_gpu(newcomm) : nccl_result(made);
+}
+
+ncclResult_t ncclCommShrink(ncclComm_t comm, int*, int, ncclComm_t*, ncclConfig_t*, int) {
+  return refused(comm, ncclInvalidUsage,
+                 "ncclCommShrink: the ranks that are left out take no part in it, and Lanecast's splits need all; "
+                 "use ncclCommSplit, with NCCL_SPLIT_NOCOLOR for those");
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) { return nccl_result(lanecastCommSynchronize(comm)); }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm) { return nccl_result(lanecastCommDestroy(comm)); }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  forget_registrations(comm);
+  return nccl_result(lanecastCommDestroy(comm));
+}
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const lanecastResult_t result = lanecastCommAbort(comm, "ncclCommAbort");
-  lanecastCommDestroy(comm);
+  ncclCommDestroy(comm);
   return nccl_result(result);
 }
 
 ncclResult_t ncclCommCount(ncclComm_t comm, int* count) { return nccl_result(lanecastCommCount(comm, count)); }
 
 ncclResult_t ncclCommUserRank(ncclComm_t comm, int* rank) { return nccl_result(lanecastCommUserRank(comm, rank)); }
+
+ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) { return nccl_result(lanecastCommGetDevice(comm, device)); }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   lanecastResult_t met = lanecastSuccess;
@@ -160,85 +184,4 @@ const char* ncclGetErrorString(ncclResult_t result) {
   return number < kMeanings.size() ? lanecastGetErrorString(kMeanings[number]) : "not an ncclResult_t";
 }
 
-const char* ncclGetLastError(ncclComm_t comm) { return comm ? lanecastGetLastError(comm) : failed_init.text; }
-
-ncclResult_t ncclGroupStart() {
-  group.start();
-  return ncclSuccess;
-}
-
-ncclResult_t ncclGroupEnd() {
-  if (!group.is_open()) return refused(ncclInvalidUsage, "ncclGroupEnd: there was no ncclGroupStart");
-  return group.end() ? group.move() : ncclSuccess;
-}
-
-ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
-                      CUstream_st* stream) {
-  return exchange(nccl_send(sendbuff, count, datatype, peer), comm, stream);
-}
-
-ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
-                      CUstream_st* stream) {
-  return exchange(nccl_receive(recvbuff, count, datatype, peer), comm, stream);
-}
-
-ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
-                           ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollAllReduce, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), op_from_nccl(op),
-                  0, nullptr},
-                 comm, stream);
-}
-
-ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
-                           ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollAllGather, sendbuff, recvbuff, sendcount, nullptr, type_from_nccl(datatype), lanecastSum,
-                  0, nullptr},
-                 comm, stream);
-}
-
-ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
-                               ncclRedOp_t op, ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollReduceScatter, sendbuff, recvbuff, recvcount, nullptr, type_from_nccl(datatype),
-                  op_from_nccl(op), 0, nullptr},
-                 comm, stream);
-}
-
-ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
-                           ncclComm_t comm, CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollBroadcast, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, root, nullptr},
-      comm, stream);
-}
-
-ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-                       CUstream_st* stream) {
-  return ncclBroadcast(buff, buff, count, datatype, root, comm, stream);
-}
-
-ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
-                        int root, ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollReduce, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), op_from_nccl(op),
-                  root, nullptr},
-                 comm, stream);
-}
-
-ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
-                          CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollAllToAll, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, 0, nullptr},
-      comm, stream);
-}
-
-ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
-                        ncclComm_t comm, CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollGather, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, root, nullptr},
-      comm, stream);
-}
-
-ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
-                         ncclComm_t comm, CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollScatter, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, root, nullptr},
-      comm, stream);
-}
+const char* ncclGetLastError(ncclComm_t comm) { return comm ? lanecastGetLastError(comm) : error_of_thread().text; }

@@ -72,7 +72,12 @@ static void collective(lanecastCollective_t kind, size_t count, Stream stream) {
 static void collectives(void) {
   Stream own;
   lanecastResult_t met = lanecastInternalError;
+  int device = 7;
+  SUCCEEDS(lanecastCommGetDevice(comm, &device));
+  EXPECT(device == -1);
   SUCCEEDS(lanecastCommSetDevice(comm, rank));
+  SUCCEEDS(lanecastCommGetDevice(comm, &device));
+  EXPECT(device == rank);
   EXPECT(!stream_create(&own, 1, 0));
   for (int kind = lanecastCollAllGather; kind <= lanecastCollAllToAll; ++kind) {
     collective((lanecastCollective_t)kind, kCount, own);
@@ -160,6 +165,7 @@ static void misuse(void) {
   lanecastCall_t call = {lanecastCollAllReduce, pointer(x),  pointer(x), 16,  NULL,
                          lanecastFloat32,       lanecastSum, 0,          NULL};
   refuses(lanecastCommSetDevice(comm, -2), "device: -2");
+  refuses(lanecastCommGetDevice(comm, NULL), "device");
   SUCCEEDS(lanecastCommSetDevice(comm, -1)); /* the current one, as before */
   refuses(lanecastCommSetDevice(comm, rank + 1), "uses GPU");
   refuses(lanecastEnqueue(NULL, rank, NULL, comm), "call");
@@ -196,16 +202,17 @@ static void thread_beside_captures(void) {
   EXPECT(!exchange(&mode) && mode == relaxed);
 }
 
+enum { kLong = (512 << 10) / sizeof(int32_t) };
+
 /* Each rank has it for itself; the calls find out where all ranks' buffers lie. */
 static void registered(void) {
-  enum { kLong = (512 << 10) / sizeof(int32_t) };
   lanecastError_t error = {""};
   lanecastMemory_t memory = NULL;
   void* begin = NULL;
   int done = 0;
   unsigned long long calls = 0;
   int32_t* const numbers = malloc(kLong * sizeof *numbers);
-  EXPECT(lanecastMemoryCreate(&memory, &begin, 64, -1, &error) == lanecastUsageError && strstr(error.text, "device"));
+  EXPECT(lanecastMemoryCreate(&memory, &begin, 64, -2, &error) == lanecastUsageError && strstr(error.text, "device"));
   EXPECT(lanecastMemoryCreate(&memory, NULL, 64, rank, NULL) == lanecastUsageError);
   SUCCEEDS(lanecastMemoryCreate(&memory, &begin, 2 * kLong * sizeof *numbers, rank, &error));
   SUCCEEDS(lanecastCommRegister(memory, &done, comm));
@@ -231,6 +238,46 @@ static void registered(void) {
   refuses(lanecastCommRegisteredCalls(comm, NULL), "calls");
   SUCCEEDS(lanecastMemoryDestroy(memory));
   SUCCEEDS(lanecastMemoryDestroy(NULL));
+  free(numbers);
+}
+
+/* Memory that the program has got by itself: a part of it is mapped, and stays the program's. */
+static void adopted_memory(void) {
+  lanecastMemory_t memory;
+  lanecastError_t error;
+  unsigned long long before = 0, after = 0;
+  int done = 0;
+  Address mine;
+  int32_t* const numbers = malloc(kLong * sizeof *numbers);
+  EXPECT(!mem_alloc(&mine, (kLong + 64) * sizeof *numbers));
+  void* const own = pointer(mine + 16 * (Address)rank);
+  EXPECT(lanecastMemoryAdopt(&memory, NULL, 64, rank, &error) == lanecastUsageError && strstr(error.text, "begin"));
+  EXPECT(lanecastMemoryAdopt(&memory, own, 64, -2, &error) == lanecastUsageError && strstr(error.text, "device"));
+  EXPECT(lanecastMemoryAdopt(&memory, own, (size_t)1 << 40, rank, &error) == lanecastUsageError);
+  SUCCEEDS(lanecastMemoryAdopt(&memory, own, kLong * sizeof *numbers, -1, &error));
+  SUCCEEDS(lanecastCommRegister(memory, &done, comm));
+  EXPECT(done == 1);
+  SUCCEEDS(lanecastCommRegisteredCalls(comm, &before));
+  const lanecastCall_t call = {lanecastCollAllReduce, own, own, kLong, NULL, lanecastInt32, lanecastSum, 0, NULL};
+  for (int turn = 0; turn < 3; ++turn) {
+    for (size_t i = 0; i < kLong; ++i) numbers[i] = value(rank, i);
+    EXPECT(!to_device((Address)(uintptr_t)own, numbers, kLong * sizeof *numbers, NULL));
+    SUCCEEDS(lanecastBarrier(comm));
+    SUCCEEDS(lanecastEnqueue(&call, rank, NULL, comm));
+    SUCCEEDS(lanecastCommSynchronize(comm));
+  }
+  EXPECT(!to_host(numbers, (Address)(uintptr_t)own, kLong * sizeof *numbers, NULL) && !drain(NULL));
+  size_t wrong = 0;
+  for (size_t i = 0; i < kLong; ++i) wrong += numbers[i] != sum_at(i);
+  EXPECT(wrong == 0);
+  SUCCEEDS(lanecastCommRegisteredCalls(comm, &after));
+  EXPECT(size == 1 ? after == before : after > before);
+  SUCCEEDS(lanecastMemoryDestroy(memory));
+  SUCCEEDS(lanecastBarrier(comm));
+  SUCCEEDS(lanecastEnqueue(&call, rank, NULL, comm)); /* here the peers let go */
+  SUCCEEDS(lanecastCommSynchronize(comm));
+  SUCCEEDS(lanecastBarrier(comm));
+  EXPECT(!mem_free(mine));
   free(numbers);
 }
 
@@ -288,6 +335,7 @@ int main(int argc, char** argv) {
   messages();
   symmetric(config);
   registered();
+  adopted_memory();
   misuse();
   shared_gpu(config);
   absent_peer(config);

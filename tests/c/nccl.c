@@ -135,13 +135,18 @@ static void messages(void) {
 static void others(ncclUniqueId id) {
   ncclComm_t backwards, part = comm;
   ncclResult_t met = ncclInternalError;
-  int own = -1, version = 0;
+  int own = -1, version = 0, ordinal = -1;
+  ncclUniqueId ids[2] = {id, id};
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.maxCTAs = 2;
   NCCLCHECK(ncclCommInitRankConfig(&backwards, size, id, size - 1 - rank, &config));
+  NCCLCHECK(ncclCommDestroy(backwards));
+  NCCLCHECK(ncclCommInitRankScalable(&backwards, size, size - 1 - rank, 2, ids, NULL));
   NCCLCHECK(ncclCommUserRank(backwards, &own));
   EXPECT(own == size - 1 - rank);
-  NCCLCHECK(ncclCommSplit(backwards, own == 0 ? NCCL_SPLIT_NOCOLOR : 0, own, &part, NULL));
+  NCCLCHECK(ncclCommCuDevice(backwards, &ordinal));
+  EXPECT(ordinal == rank);
+  NCCLCHECK(ncclCommSplit(backwards, own == 0 ? NCCL_SPLIT_NOCOLOR : 0, own, &part, &config));
   EXPECT((part == NULL) == (own == 0));
   if (part) {
     fill(kCount);
@@ -161,7 +166,67 @@ static void others(ncclUniqueId id) {
   EXPECT(version == NCCL_VERSION_CODE);
 }
 
+/* ---- Memory that is registered ---- */
+
+enum { kRegistered = (1 << 20) / sizeof(float) };
+
+/* In place in memory at `at`, three times: the first one tells the peers of it. How many calls copied nothing? */
+static unsigned long long reduced(float* at) {
+  unsigned long long before = 0, after = 0;
+  float* const numbers = malloc(sizeof(float) * kRegistered);
+  size_t bad = 0;
+  EXPECT(lanecastCommRegisteredCalls(comm, &before) == lanecastSuccess);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < kRegistered; ++i) numbers[i] = value(rank, i);
+    EXPECT(!to_device((Address)(uintptr_t)at, numbers, sizeof(float) * kRegistered, stream) && !drain(stream));
+    NCCLCHECK(ncclAllReduce(at, at, kRegistered, ncclFloat, ncclSum, comm, stream));
+    EXPECT(!to_host(numbers, (Address)(uintptr_t)at, sizeof(float) * kRegistered, stream) && !drain(stream));
+    for (int i = 0; i < kRegistered; ++i) bad += numbers[i] != sum_at(i);
+  }
+  EXPECT(bad == 0);
+  EXPECT(lanecastCommRegisteredCalls(comm, &after) == lanecastSuccess);
+  free(numbers);
+  return after - before;
+}
+
+static void memory_of_nccl(int on_one_host) {
+  void *mine = NULL, *handle = NULL, *again = NULL;
+  ncclWindow_t window = NULL;
+  Address own;
+  NCCLCHECK(ncclMemAlloc(&mine, sizeof(float) * (kRegistered + 64)));
+  float* const at = (float*)mine + 4 * rank; /* elsewhere on each */
+  NCCLCHECK(ncclCommWindowRegister(comm, mine, sizeof(float) * (kRegistered + 64), &window, NCCL_WIN_COLL_SYMMETRIC));
+  NCCLCHECK(ncclCommRegister(comm, at, sizeof(float) * kRegistered, &handle));
+  EXPECT(window && handle);
+  EXPECT((reduced(at) > 0) == on_one_host);
+  NCCLCHECK(ncclCommDeregister(comm, handle));
+  EXPECT(ncclCommDeregister(comm, handle) == ncclInvalidArgument);
+  EXPECT(strstr(ncclGetLastError(comm), "handle"));
+  NCCLCHECK(ncclCommWindowDeregister(comm, window));
+  NCCLCHECK(ncclMemFree(mine));
+  EXPECT(ncclMemFree(&own) == ncclInvalidArgument && strstr(ncclGetLastError(NULL), "ncclMemAlloc"));
+  NCCLCHECK(ncclMemFree(NULL));
+  EXPECT(!mem_alloc(&own, sizeof(float) * kRegistered));
+  NCCLCHECK(ncclCommRegister(comm, (void*)(uintptr_t)own, sizeof(float) * kRegistered, &again));
+  EXPECT((reduced((float*)(uintptr_t)own) > 0) == on_one_host);
+  NCCLCHECK(ncclCommDeregister(comm, again));
+  EXPECT(ncclCommRegister(comm, NULL, 1, &handle) == ncclInvalidArgument && !handle);
+  EXPECT(ncclCommRegister(NULL, (void*)(uintptr_t)own, 1, &handle) == ncclInvalidArgument);
+  EXPECT(ncclCommRegister(comm, (void*)(uintptr_t)own, (size_t)1 << 40, &handle) == ncclInvalidUsage);
+  EXPECT(ncclCommWindowRegister(comm, (void*)(uintptr_t)own, 1, &window, 8) == ncclInvalidArgument);
+  EXPECT(strstr(ncclGetLastError(comm), "winFlags: 8"));
+  fill(kCount);
+  NCCLCHECK(ncclAllReduce(device, device, kCount, ncclFloat, ncclSum, comm, stream)); /* here the peers let go of it */
+  fetch();
+  EXPECT(lanecastBarrier(comm) == lanecastSuccess);
+  EXPECT(!mem_free(own));
+}
+
 static void misuse(ncclUniqueId id) {
+  ncclSimInfo_t estimate = NCCL_SIM_INFO_INITIALIZER;
+  ncclRedOp_t scaled = ncclSum;
+  int excluded = 0;
+  float factor = 2;
   ncclComm_t none = comm;
   ncclUniqueId other = {{0}};
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -184,8 +249,26 @@ static void misuse(ncclUniqueId id) {
   EXPECT(strstr(ncclGetLastError(comm), "in one group"));
   EXPECT(ncclSend(device, 1, ncclFloat, 0, NULL, stream) == ncclInvalidArgument);
   EXPECT(ncclGroupEnd() == ncclInvalidUsage);
-  EXPECT(ncclCommSplit(comm, 0, 0, &none, &config) == ncclInvalidArgument);
+  EXPECT(ncclCommShrink(comm, &excluded, 1, &none, NULL, NCCL_SHRINK_DEFAULT) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(comm), "use ncclCommSplit"));
+  EXPECT(ncclRedOpCreatePreMulSum(&scaled, &factor, ncclFloat, ncclScalarHostImmediate, comm) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(comm), "multiply before the call"));
+  EXPECT(ncclRedOpDestroy(scaled, comm) == ncclInvalidArgument && strstr(ncclGetLastError(comm), "op: 0"));
+  NCCLCHECK(ncclGroupStart());
+  EXPECT(ncclGroupSimulateEnd(&estimate) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(NULL), "ncclGroupSimulateEnd") && estimate.estimatedTime < 0);
+  NCCLCHECK(ncclGroupEnd());
+  EXPECT(ncclCommInitRankScalable(&none, size, rank, 0, &id, NULL) == ncclInvalidArgument);
+  EXPECT(ncclCommCuDevice(comm, NULL) == ncclInvalidUsage);
+  config.maxCTAs = 0;
+  EXPECT(ncclCommSplit(comm, 0, 0, &none, &config) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(comm), "maxCTAs is 0"));
+  config.magic = 7;
+  EXPECT(ncclCommInitRankConfig(&none, size, id, rank, &config) == ncclInvalidUsage);
+  EXPECT(strstr(ncclGetLastError(NULL), "NCCL_CONFIG_INITIALIZER"));
+  config = (ncclConfig_t)NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  EXPECT(ncclCommSplit(comm, 0, 0, &none, &config) == ncclInvalidUsage);
   EXPECT(ncclCommInitRankConfig(&none, size, id, rank, &config) == ncclInvalidUsage);
   EXPECT(strstr(ncclGetLastError(NULL), "blocking"));
   EXPECT(ncclCommGetAsyncError(comm, NULL) == ncclInvalidArgument);
@@ -198,7 +281,7 @@ static void misuse(ncclUniqueId id) {
 int main(int argc, char** argv) {
   ncclUniqueId id;
   Address memory;
-  int count = 0;
+  int count = 0, on_one_host = 0;
   if (argc < 3) return EXIT_FAILURE;
   rank = atoi(getenv(argv[1])), size = atoi(argv[2]); /* the launcher's variable, since the program does not use MPI */
   open_driver(rank);
@@ -211,6 +294,8 @@ int main(int argc, char** argv) {
   device = (float*)(uintptr_t)memory;
   collectives();
   messages();
+  EXPECT(lanecastCommHasPeerMemory(comm, &on_one_host) == lanecastSuccess);
+  memory_of_nccl(on_one_host && size > 1);
   if (size > 1) others(id);
   misuse(id);
   NCCLCHECK(ncclCommDestroy(comm));

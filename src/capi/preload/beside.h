@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "capi/preload/real_nccl.h"
 #include "capi/preload/side_by_side.h"
@@ -28,6 +29,7 @@ struct BesideNccl {
   std::string why_not;                        // then
   std::shared_ptr<const gpu::Driver> driver;  // of a communicator of ours
   int ordinal = 0;                            // of its GPU
+  std::vector<bool> is_here;                  // which ranks are on this rank's host
   SideStream side;
   bool info = false;                // lines are wanted
   std::atomic<bool> failed{false};  // a call of ours has: ncclGetLastError has its text

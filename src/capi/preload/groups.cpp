@@ -2,6 +2,7 @@
 // NCCL's groups, and messages between two ranks. NCCL has each group as well, for what is passed on in it.
 #include "capi/preload/groups.h"
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
@@ -79,11 +80,13 @@ ncclResult_t ended(ncclResult_t nccls, const Forks& forks) {
   return whole;
 }
 
-/// Both ends know it. What the slots of a channel do not hold at once has to wait for the receiver, which NCCL does
-/// better: on two H200s messages of 128 MiB took 1.7 to 2.6 times as long as NCCL's, and those of 8 MiB less.
-bool is_longer_than_slots(const AskedOfNccl& asked, int ranks) {
+/// Of a message within a host, so that both ends know it. What the slots of a channel do not hold at once has to wait
+/// for the receiver, which NCCL does better: on two H200s messages of 128 MiB took 1.7 to 2.6 times as long as NCCL's,
+/// and those of 8 MiB less.
+bool is_longer_than_slots(const AskedOfNccl& asked, const BesideNccl& beside) {
   const std::size_t element = size_of(static_cast<DType>(capi::type_from_nccl(asked.type)));
-  return asked.count > gpu::channel_bytes(static_cast<gpu::u32>(ranks)) / element;
+  const auto ranks_here = static_cast<gpu::u32>(std::ranges::count(beside.is_here, true));
+  return asked.count > gpu::channel_bytes(ranks_here) / element;
 }
 
 /// Null: NCCL takes it.
@@ -95,7 +98,7 @@ std::shared_ptr<BesideNccl> taker(const AskedOfNccl& asked, int peer, ncclComm_t
   if (peer < 0 || peer >= beside->size || to_itself_alone) why = "there is no such peer";
   if (asked.type < 0 || asked.type >= ncclNumTypes)
     why = "Lanecast has no such type";
-  else if (is_longer_than_slots(asked, beside->size))
+  else if (!why && beside->is_here[static_cast<std::size_t>(peer)] && is_longer_than_slots(asked, *beside))
     why = "NCCL is faster with so long a message";
   if (beside->info) tell_way(asked, *beside, why ? why : "");
   thread_group().has_nccls |= why != nullptr;

@@ -24,29 +24,39 @@
 namespace lanecast::preload {
 namespace {
 
-constexpr int kMostRanks = 32;  // GPUs of a host, which is what Lanecast takes here
+constexpr int kMostRanks = 32;               // GPUs of a host
+constexpr int kMostRanksBetweenHosts = 256;  // their exchanges go through memory for so many cards
 
 /// NCCL waits for ever, and programs for NCCL end a wait by themselves: a rank may write its state for an hour.
 constexpr double kPatience_s = 24 * 3600;
 
 /// What a rank shows of itself.
 struct Card {
-  int version = 1;  // of this struct
+  int version = 2;  // of this struct
   int process = 0;
+  int between_hosts = 0;  // 1: the program wants Lanecast there, too
   std::array<char, 384> host{};
   std::array<char, 192> refusal{};  // empty: it takes Lanecast
 };
 
+std::string_view wanted() {
+  const char* const value = std::getenv("LANECAST_NCCL");
+  return value == nullptr || *value == '\0' ? "1" : value;
+}
+
+/// Nobody has timed NCCL there beside Lanecast, so by itself it keeps such communicators.
+bool wanted_between_hosts() { return wanted() == "hosts"; }
+
 std::string switched_off() {
-  const char* value = std::getenv("LANECAST_NCCL");
-  if (value == nullptr || *value == '\0' || std::string_view(value) == "1") return {};
-  if (std::string_view(value) == "0") return "LANECAST_NCCL=0";
-  return std::string("LANECAST_NCCL=") + value + " is neither 0 nor 1";
+  if (wanted() == "1" || wanted_between_hosts()) return {};
+  if (wanted() == "0") return "LANECAST_NCCL=0";
+  return "LANECAST_NCCL=" + std::string(wanted()) + " is none of 0, 1 and hosts";
 }
 
 Card own_card(const std::string& refusal) {
   Card card;
   card.process = getpid();
+  card.between_hosts = wanted_between_hosts() ? 1 : 0;
   host_identity().copy(card.host.data(), card.host.size() - 1);
   refusal.copy(card.refusal.data(), card.refusal.size() - 1);
   return card;
@@ -57,7 +67,20 @@ std::string refusal_of_size(NcclComm comm) {
   int size = 0;
   real_nccl().CommCount(comm, &size);
   if (size < 2) return "it has one rank";
-  return size > kMostRanks ? "it has " + std::to_string(size) + " ranks" : "";
+  const int most = wanted_between_hosts() ? kMostRanksBetweenHosts : kMostRanks;
+  return size > most ? "it has " + std::to_string(size) + " ranks" : "";
+}
+
+/// Empty, or why its ranks' being on several hosts leaves it to NCCL.
+std::string refusal_of_hosts(const std::vector<Card>& cards) {
+  for (std::size_t r = 1; r < cards.size(); ++r) {
+    if (cards[r].host == cards[0].host) continue;
+    for (std::size_t q = 0; q < cards.size(); ++q)
+      if (cards[q].between_hosts == 0)
+        return "its ranks are on several hosts, such as " + std::to_string(r) + " on another than rank 0, and rank " +
+               std::to_string(q) + " has no LANECAST_NCCL=hosts";
+  }
+  return {};
 }
 
 /// The same on all ranks; empty: Lanecast can take them.
@@ -66,12 +89,10 @@ std::string refusal_among(const std::vector<Card>& cards) {
     if (cards[r].version != cards[0].version) return "the ranks have different versions of Lanecast";
     if (cards[r].refusal[0] != '\0') return "rank " + std::to_string(r) + ": " + cards[r].refusal.data();
   }
-  for (std::size_t r = 1; r < cards.size(); ++r)
-    if (cards[r].host != cards[0].host)
-      return "its ranks are on several hosts, such as " + std::to_string(r) + " on another than rank 0";
+  if (const std::string refusal = refusal_of_hosts(cards); !refusal.empty()) return refusal;
   for (std::size_t r = 1; r < cards.size(); ++r)
     for (std::size_t q = 0; q < r; ++q)
-      if (cards[r].process == cards[q].process)
+      if (cards[r].process == cards[q].process && cards[r].host == cards[q].host)
         return "ranks " + std::to_string(q) + " and " + std::to_string(r) + " are in one process";
   return {};
 }
@@ -170,6 +191,7 @@ void make_beside(NcclComm comm) {
     const Card mine = own_card(nccl.too_old.empty() ? switched_off() : nccl.too_old);
     exchange.all_gather(&mine, cards.data(), sizeof mine);
     beside->why_not = refusal_among(cards);
+    for (const Card& card : cards) beside->is_here.push_back(card.host == mine.host);
     if (beside->why_not.empty()) {
       beside->ours = made_by_all(exchange, nccl, beside->why_not);
       if (beside->ours == nullptr && beside->rank == 0)

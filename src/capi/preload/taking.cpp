@@ -70,7 +70,7 @@ bool chooses_nccl(const AskedOfNccl& asked, BesideNccl& beside) {
 
 /// What the choice rests on, as `lanecast tune` and the cost model have it.
 std::string chosen(const AskedOfNccl& asked, const BesideNccl& beside) {
-  if (asked.is_message) return "messages within a host";
+  if (asked.is_message) return "messages between two ranks";
   try {
     return explained(asked, beside).reason();
   } catch (const std::exception&) {

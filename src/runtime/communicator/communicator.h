@@ -69,8 +69,8 @@ class Communicator {
   void adopt(const Models& models, const std::string& refusal, const Interrupt& interrupt = {});
 
   /// Ranks that give the same color become a communicator, ordered by key, then by rank. Collective; a negative color
-  /// takes no part and gets null.
-  std::unique_ptr<Communicator> split(int color, int key, const Interrupt& interrupt = {});
+  /// takes no part and gets null. max_ctas: as in the options, equal among those with a color; 0: the parent's.
+  std::unique_ptr<Communicator> split(int color, int key, const Interrupt& interrupt = {}, int max_ctas = 0);
   /// Fails the communicator, so that its peers need not wait for a rank that will make no more calls. A blocking call
   /// that waits in another thread ends with a TransportError.
   void abort(const std::string& why);
@@ -81,7 +81,7 @@ class Communicator {
 
  private:
   struct Parts;
-  std::unique_ptr<Communicator> make_child(int color, int key, const Interrupt& interrupt);
+  std::unique_ptr<Communicator> make_child(int color, int key, const Interrupt& interrupt, int max_ctas);
 
   std::unique_ptr<Parts> parts_;
 };

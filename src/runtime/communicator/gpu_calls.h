@@ -53,6 +53,8 @@ class GpuCalls {
   void open_within(int device);
   /// Null before; by whoever is in the gate.
   GpuExecutor* opened() const { return executor_.get(); }
+  /// Its ordinal, once it is open.
+  std::optional<int> device();
   /// Is it open, and are all ranks on one host?
   bool has_peers();
   /// Is it open? Then messages go.

@@ -121,6 +121,11 @@ void GpuCalls::open(int device) {
   open_for_call(device, lock);
 }
 
+std::optional<int> GpuCalls::device() {
+  const std::unique_lock lock = gate_.enter();
+  return executor_ ? std::optional(executor_->device().ordinal()) : std::nullopt;
+}
+
 bool GpuCalls::has_peers() {
   const std::unique_lock lock = gate_.enter();
   return executor_ && executor_->within_host();

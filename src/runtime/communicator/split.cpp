@@ -64,14 +64,14 @@ std::string algorithm_for(const std::string& pinned, const Topology& topology) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> Communicator::split(int color, int key, const Interrupt& interrupt) {
+std::unique_ptr<Communicator> Communicator::split(int color, int key, const Interrupt& interrupt, int max_ctas) {
   const std::unique_lock lock = parts_->gate.enter(interrupt);
   parts_->gate.refuse_if_failed();
   if (!parts_->calls.empty()) throw UsageError("split: wait for the started calls of this communicator first");
-  return parts_->failing.or_fail<UsageError>([&] { return make_child(color, key, interrupt); });
+  return parts_->failing.or_fail<UsageError>([&] { return make_child(color, key, interrupt, max_ctas); });
 }
 
-std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const Interrupt& interrupt) {
+std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const Interrupt& interrupt, int max_ctas) {
   Ground& ground = parts_->ground;
   Waits& waits = parts_->waits;
   struct ColorAndKey {
@@ -131,6 +131,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   options.placed = ground.topology.subset(ranks);
   options.from_environment = false;  // it has had its say
   options.part.reset();
+  if (max_ctas != 0) options.max_ctas = max_ctas;
   options.algorithm = algorithm_for(ground.options.algorithm, *options.placed);
   options.transports = LevelNames(ground.options.transports, ground.topology, "topology").subset(ranks);
   auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), ground.progress);
