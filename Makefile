@@ -11,7 +11,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # The environments must not see the caller's packages. Bytecode is written even where the caller writes none: tests start
-# a thousand Pythons, each of which would compile numpy anew.
+# many Pythons, each of which would compile numpy anew.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 TOOLS := .venv/.tools

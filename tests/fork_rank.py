@@ -47,6 +47,6 @@ def fork_and_go_on(held: list[Communicator], end: Callable[[int], NoReturn]) -> 
 
 
 if __name__ == "__main__":
-    made = [lanecast.init(timeout_s=60.0), lanecast.init(timeout_s=20.0, transports="mpi")]
+    made = [lanecast.init(timeout_s=60.0), lanecast.init(timeout_s=60.0, transports="mpi")]
     fork_and_go_on(made[1:], os._exit)
     print(fork_and_go_on(made, sys.exit), flush=True)

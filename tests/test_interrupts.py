@@ -330,5 +330,7 @@ sys.exit(1)
 
 def test_daemon_threads_may_wait_longer_than_python_is_there() -> None:
     """Whoever asked for the lock of a Python that had ended crashed."""
-    ended = subprocess.run([sys.executable, "-c", ENDS_SLOWLY], check=False, capture_output=True, text=True, timeout=240)
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDS_SLOWLY], check=False, capture_output=True, text=True, timeout=240
+    )
     assert (ended.returncode, ended.stderr) == (1, "")

@@ -20,7 +20,7 @@ import pytest
 import lanecast
 from lanecast import Communicator, _core
 from launch import MPICH, OPENMPI
-from pipe_jobs import PipeJob, Tell
+from pipe_jobs import PATIENCE_S, PipeJob, Tell
 
 DEADLINE_S = 10.0
 STOPPED_S = 13.0  # longer than a rank waits for one that may yet answer, too
