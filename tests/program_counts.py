@@ -70,7 +70,10 @@ def launched(program: ProgramDict, lengths: Sequence[int]) -> ProgramDict:
     for message in made["carried"]:
         own = [(piece, rows[piece["row"]]) for piece in message["pieces"]]
         message["lane_bytes"] = ceil(sum(most_of(piece, row) for piece, row in own), GRAIN) * GRAIN
-        message["on_host"] = message["lane_bytes"] * of_channel < message["least_on_gpu"]
+        with_share = of_channel
+        if counted["by_pairs"] and message["lane_bytes"] <= LEAST_SLICE:
+            with_share = min(of_channel, max(ceil(length, stride) for _, (_, length, stride) in own))
+        message["on_host"] = message["lane_bytes"] * with_share < message["least_on_gpu"]
         message["place"] = message["places"][message["on_host"]]
         if counted["by_pairs"]:
             message["chunks"] = max(chunks_of(row[1]) for _, row in own)

@@ -47,8 +47,10 @@ void place_carried(Program& program) {
     place(memory.lane_bytes, memory.on_host);
     memory.place = memory.places[memory.on_host];
     // A launch whose counts are smaller has its shorter messages on the host.
-    if (program.counted && memory.on_host == 0)
-      place(std::min<std::size_t>(memory.lane_bytes, in_lines(memory.least_on_gpu / of_channel + 1)), 1);
+    if (!program.counted || memory.on_host != 0) continue;
+    const std::size_t of_all = in_lines(memory.least_on_gpu / of_channel + 1);
+    const std::size_t most = program.counted->by_pairs ? std::max<std::size_t>(of_all, gpu::kLeastSlice) : of_all;
+    place(std::min<std::size_t>(memory.lane_bytes, most), 1);
   }
 }
 

@@ -138,16 +138,22 @@ constexpr u64 in_lines(u64 bytes) { return (bytes + 127) / 128 * 128; }
 /// A message as a launch has it. chunks: of each lane; 0: each part is cut by itself.
 constexpr CarriedMessage carried_now(CarriedMessage message, const Operand* operands, const PartRow* rows,
                                      u32 lanes_of_channel, u32 chunks) {
-  u64 bytes = 0;
+  u64 bytes = 0, slices = 0;
   message.chunks = chunks;
   for (u32 k = 0; k < message.pieces; ++k) {
     const Operand& piece = operands[message.piece + k];
     const PartRow& row = rows[piece.row - 1];
     bytes += most_of_piece(row, piece);
-    if (chunks == 0 && pair_chunks(row.bytes) > message.chunks) message.chunks = pair_chunks(row.bytes);
+    if (chunks != 0) continue;
+    if (pair_chunks(row.bytes) > message.chunks) message.chunks = pair_chunks(row.bytes);
+    const u64 of_row = (row.bytes + row.stride - 1) / row.stride;
+    if (of_row > slices) slices = of_row;
   }
   message.lane_bytes = in_lines(bytes);
-  message.on_host = message.lane_bytes * lanes_of_channel >= message.least_on_gpu ? 0 : 1;
+  // Of a short part few lanes have a share.
+  const bool is_short = chunks == 0 && message.lane_bytes <= kLeastSlice && slices < lanes_of_channel;
+  const u64 together = message.lane_bytes * (is_short ? slices : lanes_of_channel);
+  message.on_host = together >= message.least_on_gpu ? 0 : 1;
   message.place = message.places[message.on_host];
   return message;
 }
@@ -232,6 +238,8 @@ struct ProgramRun {
   u32 carried;        // messages, behind the operands
   u32 channels;       // of as many lanes each
   u32 captured;       // 24 bits: number of the captured call that this launch replays, from 1; 0: none
+  u32 first_carried;  // of the puts, from 1; 0: none is carried
+  u32 unused;
   u64 scratch_bytes;  // of a generation of a lane
   u64 timeout_ns;
   u64 program;  // Instruction[puts + takes], Operand[operands], CarriedMessage[carried]

@@ -123,7 +123,7 @@ bool Proxy::send_ready() {
 
 bool Proxy::follow_receive(CarriedFlow& flow) {
   bool moved = false;
-  if (!has_heard_from(carried(flow).peer)) return moved;
+  if (!may_receive_from(carried(flow).peer)) return moved;
   for (; flow.taken < flow.through && all_say(flow, flow.taken); moved = true)
     if (++flow.taken == chunks(flow)) --unfinished_;
   for (; flow.posted < chunks(flow) && flow.posted - flow.taken < flow.slots.size(); moved = true) post(flow);

@@ -106,7 +106,11 @@ class Proxy final : public OrderedCall {
   }
   const Slicing& slicing() const { return call_.program->program().slicing; }
   std::uint32_t chunks(const CarriedFlow& flow) const { return carried(flow).memory.chunks; }
-  bool has_heard_from(int peer) const { return !notes_ || notes_->heard_from(peer); }
+  /// Not before its note, unless a message of another length than the receive's is an error that comes behind the note:
+  /// a transport that has to call for messages would lose the time of that one.
+  bool may_receive_from(int peer) const {
+    return !notes_ || notes_->heard_from(peer) || router_.to(peer).traits().compares_stamps;
+  }
   /// By the counts, once they are known.
   void count();
   void begin_flows();
