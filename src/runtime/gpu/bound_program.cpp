@@ -148,6 +148,9 @@ gpu::ProgramRun BoundProgram::run(const void* in, void* out) const {
   run.operands = static_cast<gpu::u32>(program_.operands.size());
   run.carried = static_cast<gpu::u32>(program_.carried.size());
   run.channels = static_cast<gpu::u32>(program_.slicing.channels);
+  const auto carried =
+      std::ranges::find_if(program_.puts, [](const gpu::Instruction& put) { return put.carried != 0; });
+  run.first_carried = carried == program_.puts.end() ? 0 : carried->carried;
   run.generations = program_.generations;
   run.signature = signature();
   run.scratch_bytes = program_.scratch_bytes;

@@ -49,6 +49,9 @@ __device__ inline void release(u32* word, u32 value) {
 
 __device__ inline void release_in_flow(u64* word, u64 value) { release(word, value); }
 
+/// Who writes there next may be another device, and a barrier waits for this warp's reads only where they are used.
+__device__ inline void let_go(u64* word, u64 value) { release(word, value); }
+
 /// Whether the end of a kernel writes back what its L2 cache holds of other devices' memory is not known here.
 __device__ inline void post(u64* word, u64 value) { release(word, value); }
 

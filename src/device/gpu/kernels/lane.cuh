@@ -51,26 +51,42 @@ __device__ inline void announce(const ProgramRun& x) {
   release(reinterpret_cast<u64*>(x.begun) + lane.epoch % kAnnounced, u64{lane.epoch} << 32 | x.captured);
 }
 
+/// By one thread of each block, once all have read the rank's state: the launch is at work here.
+__device__ inline void enter(const ProgramRun& x) {
+  const LaneMemory& lane = lane_memory();
+  ProgramControl* const state = state_of(x);
+  if (lane.idle == kEnded) return fail_launch();  // a graph outlives its communicator, and nobody else can say so
+  if (lane.idle == 0) {
+    const bool other_has_begun = state->entered[blockIdx.x] != lane.epoch;
+    const bool overlaps = atomicCAS(&state->inside[blockIdx.x], 0u, 1u) != 0 || !other_has_begun;
+    state->entered[blockIdx.x] = lane.epoch;
+    if (overlaps)
+      report_overlap(x, other_has_begun);
+    else if (blockIdx.x == 0 && x.begun != 0)
+      announce(x);
+  }
+  if (!enters_last(x)) return;
+  state->launches = lane.epoch;
+  state->chain = lane.chain;
+  state->signature = x.signature;
+  state->captured = x.captured;
+}
+
 /// By all threads of a block: what it needs of the rank's state and of the program.
 __device__ inline void begin_lane(const ProgramRun& x) {
   LaneMemory& lane = lane_memory();
   ProgramControl* const state = state_of(x);
   const auto mixed = [](u32 value) { return value * 0x9e3779b1u >> 16; };
   const u32 chain = mixed((state->chain ^ x.signature) + 1);
-  bool overlaps = false, other_has_begun = false;
   if (threadIdx.x == 0) {
-    lane.idle = peek(&reinterpret_cast<Control*>(x.control)->failed);
+    const u32 failed = peek(&reinterpret_cast<Control*>(x.control)->failed), launches = peek(&state->launches);
+    lane.idle = failed;
     lane.halted = 0;
-    lane.epoch = peek(&state->launches) + 1;
+    lane.epoch = launches + 1;
     lane.launch = lane.epoch & 0xffff;
     lane.chain = chain;
     lane.chunks = x.counts.by_pairs ? 0 : x.chunks;
     lane.ended[0] = lane.ended[1] = 0;
-    if (lane.idle == 0) {
-      other_has_begun = state->entered[blockIdx.x] != lane.epoch;
-      overlaps = atomicCAS(&state->inside[blockIdx.x], 0u, 1u) != 0 || !other_has_begun;
-      state->entered[blockIdx.x] = lane.epoch;
-    }
   }
   if (threadIdx.x < x.ranks) {
     lane.moved[0][threadIdx.x] = state->put[threadIdx.x][blockIdx.x];
@@ -83,26 +99,20 @@ __device__ inline void begin_lane(const ProgramRun& x) {
       lane.program[k] = reinterpret_cast<const u64*>(x.program)[k];
   prepare_barriers();
   __syncthreads();
+  // By a thread that has nothing to do before a take has ended: nothing waits for what it says here. The proxy goes to
+  // work while the table is filled, unless that tells it the counts.
+  const bool enters = threadIdx.x + kWarp == blockDim.x, tells_counts = x.counts.told != 0;
+  if (enters && !tells_counts) enter(x);
   if (x.counts.rows != 0 && lane.idle == 0) fill_table(x);
-  if (threadIdx.x != 0) return;
-  if (lane.idle == kEnded) return fail_launch();  // a graph outlives its communicator, and nobody else can say so
-  if (overlaps)
-    report_overlap(x, other_has_begun);
-  else if (blockIdx.x == 0 && x.begun != 0 && lane.idle == 0)
-    announce(x);
-  if (!enters_last(x)) return;
-  state->launches = lane.epoch;
-  state->chain = lane.chain;
-  state->signature = x.signature;
-  state->captured = x.captured;
+  if (enters && tells_counts) enter(x);
 }
 
 /// By all of them, when both queues have come to their ends.
 __device__ inline void end_lane(const ProgramRun& x) {
   const LaneMemory& lane = lane_memory();
   ProgramControl* const state = state_of(x);
-  if (threadIdx.x == 0 && x.ended != 0 && goes_on(lane.halted))
-    release(reinterpret_cast<u64*>(x.ended) + blockIdx.x, u64{lane.epoch} << 32);
+  if (threadIdx.x == 0 && x.ended != 0 && goes_on(lane.halted))  // counts in the host's memory may be written over
+    let_go(reinterpret_cast<u64*>(x.ended) + blockIdx.x, u64{lane.epoch} << 32);
   if (threadIdx.x < x.ranks) {
     state->put[threadIdx.x][blockIdx.x] = lane.moved[0][threadIdx.x];
     state->taken[threadIdx.x][blockIdx.x] = lane.moved[1][threadIdx.x];

@@ -26,6 +26,10 @@ __device__ void release_in_flow(u64* word, u64 value);
 /// Without order but behind all earlier kernels of the stream: what those have written is seen by whoever acquires it.
 __device__ void post(u64* word, u64 value);
 
+/// What this block has read before its last sync() or __syncthreads() may be written over by whoever acquires the
+/// value; nothing that it has written is published.
+__device__ void let_go(u64* word, u64 value);
+
 /// To other blocks of this device: what this thread has acquired before is seen by whoever acquires the value.
 __device__ void pass_on(u64* word, u64 value);
 

@@ -21,8 +21,14 @@ class ProgramQueue {
  public:
   static constexpr int kMovers = kQueue == 0 ? kPutters : kTakers;
 
-  __device__ ProgramQueue(const ProgramRun& x, const ProgramImage& program)
-      : x_(x), lane_(lane_memory()), decoder_(x, program), rounds_(decoder_.rounds()), waiter_(waiter_of(x)) {}
+  /// early: what early_told() has found.
+  __device__ ProgramQueue(const ProgramRun& x, const ProgramImage& program, u64 early)
+      : x_(x),
+        lane_(lane_memory()),
+        decoder_(x, program),
+        rounds_(decoder_.rounds()),
+        waiter_(waiter_of(x)),
+        early_(early) {}
 
   /// By the threads that move data.
   __device__ void work(Team team) {
@@ -75,9 +81,12 @@ class ProgramQueue {
     for (u32 k = 0; k < rounds_; ++k) {
       sync(kEnd + k % 2, kMovers + 2 * kWarp);  // all threads have read, and written what is published now
       const SaidWord& word = lane_.said[kQueue][k % kSaid];
-      // Release at the system's scope: the peer, or the proxy and its NIC, sees what was put, or may write over it.
-      if (threadIdx.x % kWarp == 0 && word.at != 0 && goes_on(lane_.halted))
+      if (threadIdx.x % kWarp != 0 || word.at == 0 || !goes_on(lane_.halted)) continue;
+      // At the system's scope: the peer, or the proxy and its NIC, sees what was put, or may write over what was taken.
+      if (kQueue == 0)
         release(reinterpret_cast<u64*>(word.at), word.value);
+      else
+        let_go(reinterpret_cast<u64*>(word.at), word.value);
     }
   }
 
@@ -121,6 +130,10 @@ class ProgramQueue {
     return (r.what->carried - 1) * x_.channels + blockIdx.x / (gridDim.x / x_.channels);
   }
   __device__ u64* heard(const Round& r) const { return reinterpret_cast<u64*>(x_.heard) + number(r); }
+  /// For the channel's other lanes, where it has any.
+  __device__ void hear(const Round& r, u64 value) const {
+    if (r.hears && gridDim.x != x_.channels) pass_on(heard(r), value);
+  }
   __device__ const u64* word(const Round& r) const {
     if (Rounds::is_carried(r)) return r.hears ? reinterpret_cast<const u64*>(x_.told) + number(r) : heard(r);
     const ProgramFlags* const own = flags(x_.rank);
@@ -145,13 +158,22 @@ class ProgramQueue {
            (value & 0xffff) != lane_.agreed[kQueue][r.what->peer];
   }
 
+  /// The first message's room was known when the launch began.
+  __device__ bool is_early(const Round& r) const {
+    if (kQueue != 0 || early_ == 0 || !r.hears || r.what->carried != x_.first_carried) return false;
+    if (!lets_begin(r, early_)) return false;
+    hear(r, early_);
+    return true;
+  }
+
   __device__ bool may_begin(const Round& r) {
     if (!waits(r) || !goes_on(lane_.halted)) return true;
     if (!has_ended(needed(r))) return false;
     if (!Rounds::talks(r)) return true;
+    if (is_early(r)) return true;
     const u64 value = kQueue == 1 ? acquire(word(r)) : peek(word(r));  // what was put is read, what has room written
     if (!lets_begin(r, value) || differs(r, value)) return false;
-    if (r.hears) pass_on(heard(r), value);
+    hear(r, value);
     return true;
   }
 
@@ -161,7 +183,7 @@ class ProgramQueue {
     const u32 rounds = needed(r);
     while (!has_ended(rounds))
       if (!goes_on(lane_.halted)) return;
-    if (!Rounds::talks(r) || !goes_on(lane_.halted)) return;
+    if (!Rounds::talks(r) || !goes_on(lane_.halted) || is_early(r)) return;
     FaultRecord at = where(r);
     bool other = false;
     u64 last = 0;
@@ -177,8 +199,8 @@ class ProgramQueue {
     const bool came = wait_for(waiter_, word(r), at, lets, between_hosts ? Wakefulness::drowsy : Wakefulness::eager);
     if (!came || other)
       halt(lane_.halted);
-    else if (r.hears)
-      pass_on(heard(r), last);
+    else
+      hear(r, last);
   }
 
   /// What is told to the peer or the proxy when the round is done; nothing where it has no place.
@@ -199,15 +221,26 @@ class ProgramQueue {
   Rounds decoder_;
   u32 rounds_;
   WaitContext waiter_;
+  u64 early_;
 };
+
+/// By the thread that waits for the first put, of a lane that hears: whether there is room for the first message, asked
+/// before anything else is done, since the host's memory is two microseconds away.
+__device__ inline u64 early_told(const ProgramRun& x) {
+  if (threadIdx.x != kPutters + kTakers || x.first_carried == 0) return 0;
+  const u32 lanes = gridDim.x / x.channels;
+  if (blockIdx.x % lanes != 0) return 0;
+  return peek(reinterpret_cast<const u64*>(x.told) + (x.first_carried - 1) * x.channels + blockIdx.x / lanes);
+}
 
 template <class Format>
 __device__ inline void run_program(const ProgramRun& x) {
+  const u64 early = early_told(x);
   begin_lane(x);
   if (lane_memory().idle != 0) return;
   const ProgramImage program = image_of(x);
-  ProgramQueue<Format, 0> putting(x, program);
-  ProgramQueue<Format, 1> taking(x, program);
+  ProgramQueue<Format, 0> putting(x, program, early);
+  ProgramQueue<Format, 1> taking(x, program, 0);
   if (threadIdx.x < kPutters)
     putting.work({threadIdx.x, kPutters});
   else if (threadIdx.x < kPutters + kTakers)

@@ -42,6 +42,9 @@ enum class Wakefulness {
 
 /// After so many looks, of about a microsecond each; a nap is a twentieth of the wait so far, at most.
 constexpr u32 kLooksAwake = 8, kNapGrows_ns = 128, kLongestNap_ns = 4096;
+/// Looks of a few blocks keep nothing back, so what counts is how many blocks of the launch look in any time.
+constexpr u32 kNapOfBlock_ns = 256;
+__device__ inline u32 longest_nap_ns() { return min(gridDim.x * kNapOfBlock_ns, kLongestNap_ns); }
 
 /// Spins until come(value of the word) says so; false after a failure, also another thread's.
 template <class Word, class Come>
@@ -49,15 +52,17 @@ __device__ inline bool wait_for(const WaitContext& waiter, const Word* word, con
                                 Wakefulness how = Wakefulness::eager) {
   u64 deadline = 0;
   for (u32 spins = 0;; ++spins) {
-    const Word value = spins == 0 ? acquire(word) : peek(word);
+    // Who naps may look at the host's memory, where reading once more takes longer than an acquire each time.
+    const bool orders = how != Wakefulness::eager || spins == 0;
+    const Word value = orders ? acquire(word) : peek(word);
     if (come(value)) {
-      if (spins != 0) acquire(word);  // read again, so that what it publishes is seen: what has come stays, or grows
+      if (!orders) acquire(word);  // read again, so that what it publishes is seen: what has come stays, or grows
       return true;
     }
     if (how == Wakefulness::asleep)
-      nap(kLongestNap_ns);
+      nap(longest_nap_ns());
     else if (how == Wakefulness::drowsy && spins > kLooksAwake)
-      nap(min((spins - kLooksAwake) * kNapGrows_ns, kLongestNap_ns));
+      nap(min((spins - kLooksAwake) * kNapGrows_ns, longest_nap_ns()));
     if (spins % 256 != 255) continue;
     if (peek(&waiter.control->failed)) return false;
     // Both at once: each is a microsecond away, in the host's memory.

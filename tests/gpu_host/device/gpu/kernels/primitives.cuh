@@ -34,6 +34,7 @@ inline void arrive(int name, int threads) { gpu_host::arrive_at_barrier(name, th
 
 inline void release_in_flow(u64* word, u64 value) { release(word, value); }
 inline void post(u64* word, u64 value) { release(word, value); }
+inline void let_go(u64* word, u64 value) { release(word, value); }
 inline void tell(u32* word, u32 value) { release(word, value); }
 
 inline u32 told(const u32* word) {
@@ -48,7 +49,7 @@ inline void sync_block() { gpu_host::wait_at_barrier(0, 0); }
 inline void sync(int name, int threads) { gpu_host::wait_at_barrier(name, threads); }
 
 inline void pass_on(u64* word, u64 value) { __atomic_store_n(word, value, __ATOMIC_RELEASE); }
-inline void nap(u32 /*ns*/) {}  // whoever peeks gives way
+inline void nap(u32 /*ns*/) { gpu_host::give_way(); }
 inline void fail_launch() { gpu_host::fail_launch(); }
 inline u64 now_ns() { return gpu_host::now_ns(); }
 
