@@ -48,6 +48,7 @@ struct Half {
     }
     end.news = address_of(flags[0].arrived);
     end.emptied = address_of(flags[0].emptied);
+    end.inlined = address_of(flags[0].inlined);
     end.state = address_of(state.data());
     end.slot_bytes = kCarriedSlotBytes;
     end.least_on_gpu = kLeastOnGpu;
@@ -69,20 +70,35 @@ void carry(Half& here, Half& there) {
   };
   for (u32 n = 0; n < kCount; ++n) {
     SlotNews& said = here.flags[0].arrived[next % kCarriedSlots];
-    until([&] { return heard(said.piece) == next + 1; });
+    u64* const inlined = here.flags[0].inlined[next % kCarriedSlots];
+    until([&] { return heard(said.piece) == next + 1 || is_inlined(heard(inlined[0]), next); });
     SlotNews& wanted = there.flags[0].wanted[n % kWanted];
     until([&] { return heard(wanted.piece) == n + 1; });
-    const u64 bytes = said.bytes;
-    if (wanted.bytes != bytes) std::exit(2);
+    const bool is_inline = is_inlined(heard(inlined[0]), next);
+    const u64 bytes = is_inline ? static_cast<u32>(inlined[0]) : said.bytes;
+    if (wanted.bytes != bytes || is_inline != (bytes <= kInlineBytes)) std::exit(2);
     const MessageArguments message = carried_message(0, bytes);
     const int host = bytes < kLeastOnGpu ? 1 : 0;
+    const auto until_empty = [&](u64 piece) {
+      for (u64 before = kDepth[host]; before <= kCarriedSlots && before <= piece; before += kDepth[host])
+        until([&] { return heard(there.flags[0].emptied[(piece - before) % kCarriedSlots]) > piece - before; });
+    };
+    if (is_inline) {
+      until_empty(next);
+      for (u32 k = inline_words(bytes); k-- > 0;) {  // in any order
+        until([&] { return is_inlined(heard(inlined[k]), next); });
+        tell(there.flags[0].inlined[next % kCarriedSlots][k], inlined[k]);
+      }
+      tell(here.flags[0].emptied[next % kCarriedSlots], next + 1);
+      ++next;
+      continue;
+    }
     for (u32 k = 0; k < message.pieces;) {
       const ParcelOfPieces parcel = parcel_with(k, message.pieces);
       const u64 first = next;
       for (u64 at = first; at < first + parcel.pieces; ++at) {
         until([&] { return heard(here.flags[0].arrived[at % kCarriedSlots].piece) == at + 1; });
-        for (u64 before = kDepth[host]; before <= kCarriedSlots && before <= at; before += kDepth[host])
-          until([&] { return heard(there.flags[0].emptied[(at - before) % kCarriedSlots]) > at - before; });
+        until_empty(at);
       }
       for (u64 at = first; at < first + parcel.pieces; ++at) {
         std::memcpy(there.at(host, first, at - first), here.at(host, first, at - first), kCarriedSlotBytes);

@@ -31,7 +31,10 @@ constexpr u32 kShortestParcel = 4;  // slots; a message's last parcel has up to 
 constexpr u32 kLongestParcel = 16;
 constexpr u32 kParcels = 4;         // that a message is cut into, unless they would be shorter, or too long
 constexpr int kCarriedBlocks = 16;  // of a kernel for one peer, at most
-constexpr int kWanted = 256;        // messages that a rank can say it wants; a kernel has fewer
+// Between kernel and proxy shorter messages pass without slots, as words of which each says by itself that it is there.
+constexpr u64 kInlineBytes = kCarriedSlotBytes < 248 ? kCarriedSlotBytes : 248;
+constexpr int kInlineWords = 1 + static_cast<int>((kInlineBytes + 3) / 4);
+constexpr int kWanted = 256;  // messages that a rank can say it wants; a kernel has fewer
 // As above; and the pieces of a parcel wait for each other, of whatever memory the piece is that waits for its slot.
 static_assert(kCarriedBlocks + 2 * static_cast<int>(kLongestParcel) < kStagedSlots);
 static_assert(kStagedSlots <= kCarriedSlots);
@@ -54,11 +57,18 @@ struct CarriedFlags {
   SlotNews arrived[kCarriedSlots];
   u64 emptied[kCarriedSlots];
   SlotNews wanted[kWanted];  // of a channel to here
+  // Of an inline message, by its piece: number of the piece, from 1, << 32 | 32 bits: first its bytes, then 4 of them.
+  u64 inlined[kCarriedSlots][kInlineWords];
 };
+/// How many words a message takes so.
+constexpr u32 inline_words(u64 bytes) { return static_cast<u32>(1 + (bytes + 3) / 4); }
+/// Is it there, of the piece of that number?
+constexpr bool is_inlined(u64 word, u64 number) { return word >> 32 == ((number + 1) & 0xffffffff); }
 
 /// A rank's own state of a channel: what has been through so far.
 struct ChannelState {
   u64 pieces, messages;
+  u64 room;   // between hosts: the place of each piece before this one is empty, of a message in the host's memory
   u32 ended;  // blocks of the kernel that is at work on it
   u32 unused;
 };
@@ -71,6 +81,7 @@ struct ChannelEnd {
   u64 slots[2];  // where pieces lie; [1]: those of messages in the host's memory
   u64 news;      // SlotNews of each slot
   u64 emptied;   // u64 of each slot
+  u64 inlined;   // words of each slot, between hosts
   u64 state;     // ChannelState
   u64 slot_bytes;
   u64 least_on_gpu;  // bytes of a message: shorter ones lie in the host's memory

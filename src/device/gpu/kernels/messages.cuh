@@ -8,9 +8,7 @@
 // ends.
 #pragma once
 
-#include "device/gpu/kernels/memory.cuh"
-#include "device/gpu/kernels/message_arguments.h"
-#include "device/gpu/kernels/waiting.cuh"
+#include "device/gpu/kernels/inline_messages.cuh"
 
 namespace lanecast::gpu {
 
@@ -50,6 +48,8 @@ class Pieces {
   __device__ u64 at() const { return message().at + offset(); }
   __device__ u64 bytes() const { return min(message_bytes() - offset(), u64{message().piece_bytes}); }
 
+  __device__ int on_host() const { return message_bytes() < channel_.least_on_gpu ? 1 : 0; }
+
   /// Of a piece: where what is said of it stands.
   __device__ u32 word(u64 number) const { return static_cast<u32>(number % channel_.depth[0]); }
   /// The piece that was in this one's place before is so many before it.
@@ -62,8 +62,6 @@ class Pieces {
  private:
   __device__ u64 offset() const { return (index_ - before_) * message().piece_bytes; }
   __device__ const MessageArguments& message() const { return x_.message[message_]; }
-  __device__ int on_host() const { return message_bytes() < channel_.least_on_gpu ? 1 : 0; }
-
   const Messages& x_;
   const ChannelEnd& channel_;
   bool carried_;
@@ -88,7 +86,12 @@ class BlockMessages {
     Pieces piece = sends();
     for (u32 round = 0; piece.next(); ++round) {
       sync(kMaySend + round % 2, kMessageHalf + kWarp);
-      if (goes_on(halted)) copy_bytes(team, piece.slot(), piece.at(), piece.bytes());
+      if (goes_on(halted)) {
+        if (is_inline(piece))
+          put_inline(team, inlined(ends_.to, piece));
+        else
+          copy_bytes(team, piece.slot(), piece.at(), piece.bytes());
+      }
       arrive(kSent + round % 2, kMessageHalf + kWarp);
     }
   }
@@ -105,12 +108,15 @@ class BlockMessages {
       if (round > 0) {
         last.next();
         sync(kSent + (round - 1) % 2, kMessageHalf + kWarp);  // all threads have written what release() publishes
-        if (speaks && well) {
+        if (speaks && well && !is_inline(last)) {
           SlotNews* const news = reinterpret_cast<SlotNews*>(ends_.to.news) + last.word(last.number());
           news->bytes = last.message_bytes();
           release(&news->piece, last.number() + 1);
         }
-        if (!more) return;
+        if (!more) {
+          if (speaks && well) look_ahead(last);
+          return;
+        }
       }
       more = next.next();
     }
@@ -122,7 +128,13 @@ class BlockMessages {
     Pieces piece = receives();
     for (u32 round = 0; piece.next(); ++round) {
       sync(kArrived + round % 2, kMessageHalf + kWarp);  // what one thread has acquired, all may read
-      if (goes_on(halted)) copy_bytes(team, piece.at(), piece.slot(), piece.bytes());
+      if (goes_on(halted)) {
+        if (!is_inline(piece))
+          copy_bytes(team, piece.at(), piece.slot(), piece.bytes());
+        else if (!take_inline(team, inlined(ends_.from, piece), waiter_, place(WaitKind::received, piece),
+                              wakefulness(piece)))
+          halt(halted);
+      }
       arrive(kTaken + round % 2, kMessageHalf + kWarp);
     }
   }
@@ -133,14 +145,17 @@ class BlockMessages {
     bool more = next.next(), well = true;
     for (u32 round = 0; more || round > 0; ++round) {
       if (more) {
-        if (speaks && well && !(well = has_arrived(next))) halt(halted);
+        const bool waits = speaks && !is_inline(next);
+        if (waits && well && !(well = has_arrived(next))) halt(halted);
         arrive(kArrived + round % 2, kMessageHalf + kWarp);
+        // Another look at the host's memory, while the piece is copied; once a message.
+        if (waits && well && next.in_message() < peer_.blocks && !(well = is_as_long(next))) halt(halted);
       }
       if (round > 0) {
         last.next();
         sync(kTaken + (round - 1) % 2, kMessageHalf + kWarp);  // all threads have read
-        if (speaks && well)
-          release(reinterpret_cast<u64*>(ends_.from.emptied) + last.word(last.number()), last.number() + 1);
+        if (speaks && well && goes_on(halted))
+          let_go(reinterpret_cast<u64*>(ends_.from.emptied) + last.word(last.number()), last.number() + 1);
         if (!more) return;
       }
       more = next.next();
@@ -179,6 +194,14 @@ class BlockMessages {
     }
   }
 
+  __device__ bool is_inline(const Pieces& piece) const {
+    return ends_.carried != 0 && piece.message_bytes() <= kInlineBytes;
+  }
+  __device__ static InlineMessage inlined(const ChannelEnd& channel, const Pieces& piece) {
+    return {reinterpret_cast<u64*>(channel.inlined) + piece.word(piece.number()) * kInlineWords, piece.number(),
+            piece.at(), piece.message_bytes()};
+  }
+
   __device__ FaultRecord place(WaitKind where, const Pieces& piece) const {
     FaultRecord at{};
     at.peer = peer_.rank;
@@ -193,9 +216,19 @@ class BlockMessages {
     return piece.in_message() < 2 * kLongestParcel ? Wakefulness::drowsy : Wakefulness::asleep;
   }
 
+  /// For the next kernel, whose short message need not look at the host's memory before it is put.
+  __device__ void look_ahead(const Pieces& last) const {
+    if (ends_.carried == 0 || peer_.blocks > 1) return;
+    const u64 next = last.number() + 1, depth = ends_.to.depth[1];
+    const auto taken = [&](u64 piece) {
+      return acquire(reinterpret_cast<const u64*>(ends_.to.emptied) + last.word(piece)) > piece;
+    };
+    if (next < depth || taken(next - depth)) state(ends_.to).room = next + 1;
+  }
+
   /// What was in its place before has been taken. False after a failure.
   __device__ bool may_send(const Pieces& piece) const {
-    if (piece.number() < piece.depth()) return true;
+    if (piece.number() < piece.depth() || (piece.on_host() && piece.number() < state(ends_.to).room)) return true;
     const u64 before = piece.number() - piece.depth();
     return wait_for(
         waiter_, reinterpret_cast<const u64*>(ends_.to.emptied) + piece.word(before), place(WaitKind::sent, piece),
@@ -203,11 +236,18 @@ class BlockMessages {
   }
 
   __device__ bool has_arrived(const Pieces& piece) const {
-    const SlotNews* const news = reinterpret_cast<const SlotNews*>(ends_.from.news) + piece.word(piece.number());
-    FaultRecord at = place(WaitKind::received, piece);
     const auto is_here = [&](u64 number) { return number > piece.number(); };
-    if (!wait_for(waiter_, &news->piece, at, is_here, wakefulness(piece))) return false;
-    at.found_bytes = *static_cast<const volatile u64*>(&news->bytes);
+    return wait_for(waiter_, &news_of(piece)->piece, place(WaitKind::received, piece), is_here, wakefulness(piece));
+  }
+
+  __device__ const SlotNews* news_of(const Pieces& piece) const {
+    return reinterpret_cast<const SlotNews*>(ends_.from.news) + piece.word(piece.number());
+  }
+
+  /// Of a piece that has arrived and has not been let go of.
+  __device__ bool is_as_long(const Pieces& piece) const {
+    FaultRecord at = place(WaitKind::received, piece);
+    at.found_bytes = *static_cast<const volatile u64*>(&news_of(piece)->bytes);
     if (at.found_bytes == at.bytes) return true;
     report(waiter_, at, Fault::mismatch);
     return false;

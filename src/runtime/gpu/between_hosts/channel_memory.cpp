@@ -58,6 +58,7 @@ gpu::ChannelEnd ChannelMemory::end_of(const ChannelHalf& half, std::size_t numbe
   end.slots[1] = on_host_.device() + slots_at(number, true);
   end.news = flags + offsetof(gpu::CarriedFlags, arrived);
   end.emptied = flags + offsetof(gpu::CarriedFlags, emptied);
+  end.inlined = flags + offsetof(gpu::CarriedFlags, inlined);
   end.state = states_.address() + number * sizeof(gpu::ChannelState);
   end.slot_bytes = gpu::kCarriedSlotBytes;
   end.least_on_gpu = half.least_on_gpu;

@@ -67,7 +67,23 @@ std::string MessageProxy::describe_front(Transfer::Way way) const {
 }
 
 bool SendingProxy::has_next() const {
-  return ChannelHalf::heard(half_.flags->arrived[next_ % gpu::kCarriedSlots].piece) == next_ + 1;
+  return ChannelHalf::heard(half_.flags->arrived[next_ % gpu::kCarriedSlots].piece) == next_ + 1 ||
+         gpu::is_inlined(ChannelHalf::heard(inlined(next_)[0]), next_);
+}
+
+std::optional<MessageProxy::MessageFrame> SendingProxy::inline_frame() const {
+  const auto words = inlined(next_);
+  const gpu::u64 first = ChannelHalf::heard(words[0]);
+  if (!gpu::is_inlined(first, next_)) return {};
+  MessageFrame frame{};
+  frame.bytes = static_cast<std::uint32_t>(first);
+  for (std::uint32_t k = 1; k < gpu::inline_words(frame.bytes); ++k) {
+    const gpu::u64 word = ChannelHalf::heard(words[k]);
+    if (!gpu::is_inlined(word, next_)) return {};
+    const auto content = static_cast<std::uint32_t>(word);
+    std::memcpy(frame.content.data() + (k - 1) * sizeof content, &content, sizeof content);
+  }
+  return frame;
 }
 
 bool SendingProxy::is_known_to_be_under_way() const {
@@ -78,11 +94,13 @@ bool SendingProxy::post_ready() {
   bool moved = false;
   for (; posted_.size() < kMostPosts; moved = true) {
     if (message_.pieces == 0) {
-      if (!has_next()) break;
-      begin(half_.flags->arrived[next_ % gpu::kCarriedSlots].bytes);
+      const std::optional<MessageFrame> whole = inline_frame();
+      const gpu::SlotNews& news = half_.flags->arrived[next_ % gpu::kCarriedSlots];
+      if (!whole && ChannelHalf::heard(news.piece) != next_ + 1) break;
+      begin(whole ? whole->bytes : news.bytes);
       PostedPart& frame = add_frame();
-      if (frame.is_last) {
-        std::memcpy(frame.frame.content.data(), half_.at(frame.first, /*on_host=*/true), frame.message_bytes);
+      if (whole) {
+        frame.frame = *whole;
         ChannelHalf::tell(half_.flags->emptied[frame.first % gpu::kCarriedSlots], frame.first + 1);
       }
       post(frame, Transfer::Way::send);
@@ -175,14 +193,24 @@ void ReceivingProxy::check(const PostedPart& frame) const {
                       "between, and have to be of equal size");
 }
 
+void ReceivingProxy::tell_inline(const PostedPart& frame) {
+  const auto words = inlined(frame.first);
+  const gpu::u64 stamp = (frame.first + 1) << 32;
+  for (std::uint32_t k = 1; k < gpu::inline_words(frame.message_bytes); ++k) {
+    std::uint32_t content = 0;
+    std::memcpy(&content, frame.frame.content.data() + (k - 1) * sizeof content, sizeof content);
+    ChannelHalf::tell(words[k], stamp | content);
+  }
+  ChannelHalf::tell(words[0], stamp | frame.message_bytes);
+}
+
 bool ReceivingProxy::tell_come() {
   bool moved = false;
   for (; !posted_.empty() && posted_.front().done; moved = true) {
     const PostedPart& part = posted_.front();
     if (part.is_frame) check(part);
-    if (part.is_frame && part.is_last)
-      std::memcpy(half_.at(part.first, /*on_host=*/true), part.frame.content.data(), part.message_bytes);
-    for (std::uint64_t at = part.first; at < part.first + part.pieces; ++at) {
+    if (part.is_frame && part.is_last) tell_inline(part);
+    for (std::uint64_t at = part.first; !part.is_frame && at < part.first + part.pieces; ++at) {
       gpu::SlotNews& news = half_.flags->arrived[at % gpu::kCarriedSlots];
       news.bytes = part.message_bytes;
       ChannelHalf::tell(news.piece, at + 1);

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,12 +47,12 @@ class MessageProxy : public UnderWay {
   Deadline deadline;
 
  protected:
-  static constexpr std::size_t kInFrame = 248;  // bytes of a message that are in it
+  static constexpr std::size_t kInFrame = gpu::kInlineBytes;  // bytes of a message that are in it
   static constexpr std::size_t kMostPosts = 64;
 
   struct MessageFrame {
     std::uint64_t bytes;  // of the whole message
-    std::array<std::byte, kInFrame> content;
+    std::array<std::byte, (kInFrame + 7) / 8 * 8> content;
   };
   /// A frame or a parcel under way.
   struct PostedPart final : Posted {
@@ -69,6 +71,8 @@ class MessageProxy : public UnderWay {
     bool in_frame() const { return bytes <= kInFrame; }
   };
   virtual bool is_known_to_be_under_way() const = 0;
+  /// Of a piece, see gpu::CarriedFlags::inlined.
+  std::span<gpu::u64> inlined(std::uint64_t piece) const { return half_.flags->inlined[piece % gpu::kCarriedSlots]; }
   /// The next message has begun to be posted.
   void begin(std::size_t bytes);
   PostedPart& add_frame();
@@ -102,6 +106,8 @@ class SendingProxy final : public MessageProxy {
  private:
   bool is_known_to_be_under_way() const override;
   bool has_next() const;
+  /// The next message, which is inline; none where not all of its words are there.
+  std::optional<MessageFrame> inline_frame() const;
   bool post_ready();
   bool tell_left();
 
@@ -124,6 +130,7 @@ class ReceivingProxy final : public MessageProxy {
   void hear_wanted();
   bool has_room(std::uint32_t pieces);
   bool call_for_more();
+  void tell_inline(const PostedPart& frame);
   bool tell_come();
   /// Throws MismatchError where the two ranks' lengths differ.
   void check(const PostedPart& frame) const;
