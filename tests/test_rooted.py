@@ -129,6 +129,15 @@ def test_stripes_take_the_link_between_the_root_and_each_rank_of_its_node(collec
     assert max(stripes.values()) <= Fraction(2, 8)  # its stripe to hand out, and the root's own to be gathered
 
 
+@pytest.mark.parametrize(("shape", "largest"), [("2x4x2", Fraction(1, 8)), ("2x4x4", Fraction(1, 2))])
+def test_of_several_levels_few_ranks_get_their_stripes_from_the_root(shape: str, largest: Fraction) -> None:
+    """Many may be those of a rack, where each message of the root takes its NIC: they go down a tree."""
+    topology = Topology.parse(shape, 2 * 4 * int(shape[-1]))
+    flow = flow_of("broadcast", topology, "hierarchical(chain,direct,direct)", 3)
+    first = [flow.share(t.pieces) for t in flow.transfers if t.sender == 3 and t.round == 1]
+    assert max(first) == largest
+
+
 @pytest.mark.parametrize("root", [0, 5, 11])
 def test_a_scatter_leaves_through_every_lane(root: int) -> None:
     flow = flow_of("scatter", Topology.parse("3x4", 12), "hierarchical(direct,direct)", root)

@@ -57,6 +57,7 @@ struct Broadcast {
   PieceLists stripes;  // of each owner
   AllGather gather;
   bool in_stages = false;  // gather is; then handing out is one as well
+  bool by_root = false;    // see hands_out_itself
 
   void write(PlanBuilder& plan, const Ranks& ranks, int root) const;
   void write_reduce(PlanBuilder& plan, const Ranks& ranks, int root) const;
@@ -64,6 +65,11 @@ struct Broadcast {
 
 /// Do the hierarchies of a topology have stages, so that chunks are at work on both of its levels?
 inline bool has_stages(const Topology& topology) { return topology.levels() == 1; }
+
+/// Does a root hand its domain's stripes out itself, by a link to each rank, of which a tree leaves most idle? It sends
+/// as many bytes as down a tree, in more messages. With one level the domain is a node. With more it may be several
+/// nodes, where messages are dear; so many ranks, the most that a described machine's node has, are a few more.
+constexpr bool hands_out_itself(int ranks, int levels) { return levels == 1 || ranks <= 12; }
 
 /// This rank's plan. `algorithm`: a row's name, or "hierarchical(ACROSS,…,WITHIN)" with one name per level, outermost
 /// first, and one for the innermost domains. Where a sum has to be reproducible it gathers the finished parts and has

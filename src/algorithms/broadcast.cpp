@@ -14,12 +14,11 @@
 namespace lanecast {
 namespace {
 
-/// Nothing moves where the root is the only owner. Within its node, which a gather in stages shares, it has a link to
-/// each rank, which a tree leaves idle; among all ranks, or those of several nodes, a tree has fewer messages.
+/// Nothing moves where the root is the only owner.
 void hand_out(PlanWriter& plan, const Broadcast& broadcast, int root) {
   if (broadcast.in_stages) plan.stage(0, 1);
   if (std::ranges::count(broadcast.owners, plan.rank()) == 0) return;
-  const auto scatter = broadcast.in_stages ? direct_scatter : binomial_scatter;
+  const auto scatter = broadcast.by_root ? direct_scatter : binomial_scatter;
   scatter(plan, broadcast.owners, index_of(root, broadcast.owners), broadcast.stripes);
 }
 

@@ -78,10 +78,11 @@ Ranks owners(const Context& call, bool scatters) {
 
 void write_broadcast(PlanBuilder& plan, const Context& call) {
   const auto rows = rows_named(broadcast_rows(), call.algorithm, call.topology);
-  const bool in_stages = is_hierarchical(call.algorithm) && has_stages(call.topology);
-  Broadcast broadcast{
-      owners(call, rows[0]->scatters), {}, combined<AllGather>(rows, call.topology, hierarchical), in_stages};
+  const bool hierarchy = is_hierarchical(call.algorithm);
+  Broadcast broadcast{owners(call, rows[0]->scatters), {}, combined<AllGather>(rows, call.topology, hierarchical)};
   const int n = static_cast<int>(broadcast.owners.size());
+  broadcast.in_stages = hierarchy && has_stages(call.topology);
+  broadcast.by_root = hierarchy && hands_out_itself(n, call.topology.levels());
   for (int k = 0; k < n; ++k) broadcast.stripes.push_back(cut(whole(0), k, n));
   if (call.collective.kind == Kind::broadcast)
     broadcast.write(plan, call.ranks, call.collective.root);

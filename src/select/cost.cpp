@@ -132,8 +132,8 @@ Stage gather(std::string_view name, const Load& load, const Models& models) {
 }
 
 Stage stripes(const Load& load, const Models& models) {
-  return by_link(cost_in(scatter_rows(), load.level == 1 ? "direct" : "binomial", Kind::scatter, load.ranks), 0, load,
-                 models);
+  const bool by_root = hands_out_itself(load.ranks, load.level);
+  return by_link(cost_in(scatter_rows(), by_root ? "direct" : "binomial", Kind::scatter, load.ranks), 0, load, models);
 }
 
 std::vector<int> largest_groups(const Topology& topology) {
