@@ -154,8 +154,13 @@ class BlockMessages {
       if (round > 0) {
         last.next();
         sync(kTaken + (round - 1) % 2, kMessageHalf + kWarp);  // all threads have read
-        if (speaks && well && goes_on(halted))
-          let_go(reinterpret_cast<u64*>(ends_.from.emptied) + last.word(last.number()), last.number() + 1);
+        if (speaks && well && goes_on(halted)) {
+          u64* const word = reinterpret_cast<u64*>(ends_.from.emptied) + last.word(last.number());
+          if (last.in_message() < kFewInRow * peer_.blocks)
+            let_go(word, last.number() + 1);
+          else
+            release(word, last.number() + 1);
+        }
         if (!more) return;
       }
       more = next.next();

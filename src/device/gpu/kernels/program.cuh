@@ -83,10 +83,10 @@ class ProgramQueue {
       const SaidWord& word = lane_.said[kQueue][k % kSaid];
       if (threadIdx.x % kWarp != 0 || word.at == 0 || !goes_on(lane_.halted)) continue;
       // At the system's scope: the peer, or the proxy and its NIC, sees what was put, or may write over what was taken.
-      if (kQueue == 0)
-        release(reinterpret_cast<u64*>(word.at), word.value);
-      else
+      if (kQueue == 1 && lane_.chunks <= kFewInRow)
         let_go(reinterpret_cast<u64*>(word.at), word.value);
+      else
+        release(reinterpret_cast<u64*>(word.at), word.value);
     }
   }
 

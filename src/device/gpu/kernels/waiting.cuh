@@ -46,6 +46,10 @@ constexpr u32 kLooksAwake = 8, kNapGrows_ns = 128, kLongestNap_ns = 4096;
 constexpr u32 kNapOfBlock_ns = 256;
 __device__ inline u32 longest_nap_ns() { return min(gridDim.x * kNapOfBlock_ns, kLongestNap_ns); }
 
+/// Behind so many words of a block in a row, release() serves better than let_go(): composed reduce-scatters of 256 MiB
+/// on two H200s took 420 us with fences, 467 without, those of 1 MiB 14.3 and 12.9. See also release_in_flow().
+constexpr u32 kFewInRow = 4;
+
 /// Spins until come(value of the word) says so; false after a failure, also another thread's.
 template <class Word, class Come>
 __device__ inline bool wait_for(const WaitContext& waiter, const Word* word, const FaultRecord& place, Come come,
