@@ -15,7 +15,7 @@ constexpr int kOldest = 21800;  // of the functions that the passing on needs, a
 
 /// For whatever signature: it looks at no argument. What returns a text instead has one of its own.
 int absent() { return gpu::kNcclSuccess + 5; }  // ncclInvalidUsage
-const char* absent_text(NcclComm) { return "there is no NCCL to ask"; }
+const char* absent_text(NcclComm) { return "there is no NCCL to ask: LANECAST_NCCL_LIBRARY names its file"; }
 
 template <class Function>
 void bind(const RealNccl& nccl, Function*& to, const char* name) {
