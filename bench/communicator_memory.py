@@ -103,11 +103,12 @@ def table_of(rows: dict[str, dict[str, float]], title: str) -> Table:
     return table
 
 
-def main(
+def main(  # noqa: PLR0913, PLR0917  one per option
     backends: Annotated[str, typer.Option(help="Of torch.distributed; by default gloo or nccl beside lanecast.")] = "",
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     ranks: Annotated[int, typer.Option(min=2)] = 2,
     groups: Annotated[int, typer.Option(min=1, help="Among which the growth is shared out.")] = 16,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows here, in bytes.")] = None,
     rank_of: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Compare backends by the memory of a group."""
@@ -121,6 +122,8 @@ def main(
     rows = {name: measured(name, device, ranks, groups) for name in names}
     out = tables.console()
     out.print(f"machine   {machine.command_line()}, lanecast {machine.git_commit() or lanecast.__version__}")
+    if json_file is not None:
+        json_file.write_text(json.dumps([{"backend": name, **row} for name, row in rows.items()]))
     out.print(table_of(rows, f"a group's memory on each of {ranks} ranks ({device}), mean of {groups}"))
 
 

@@ -4,9 +4,10 @@
     python bench/gpu_hosts.py --json gpus.json --markdown gpus.md --heatmap gpus.png --plot hosts.png
 
 Checks the collectives on all GPUs; measures them beside NCCL on one host, 1 KiB to 1 GiB, fp32 and bf16, eager and
-from a graph; makes hosts of the machine (`lanecast cluster`), each with a share of the GPUs and with NICs of 10 Gbit/s,
-measures collectives there beside NCCL and the NICs' goodput, and training; and says which of the project's aims are
-reached. With two GPUs each host has one, and hosts of two ranks share them, to see that results are right.
+from a graph, also composed; measures the memory of a group; makes hosts of the machine, each with a share of the GPUs,
+first with an emulated NIC of 50 GB/s for each GPU, then with NICs of 10 Gbit/s (`lanecast cluster`); measures
+collectives there, beside NCCL and the NICs' goodput, and training; and says which of the project's aims are reached.
+With two GPUs each host has one, and hosts of two ranks share them, to see that results are right.
 
 Each step is a program of its own with a part of the time, and files are written after every one. Needs what
 `lanecast bench --device cuda` and `lanecast cluster` need; `--parts` leaves some out.
@@ -80,6 +81,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     rounds: Annotated[int, typer.Option(min=1, help="Each runs every backend once; the median is shown.")] = 5,
     nics: Annotated[int, typer.Option(min=1, help="Of each emulated host.")] = 2,
     rate: Annotated[str, typer.Option(help="Of each NIC.")] = "10gbit",
+    gpu_nics: Annotated[str, typer.Option(help="Of each GPU, in the part fast.")] = Asked.gpu_nics,
     model: Annotated[str, typer.Option(help="A preset of train_gpt.py.")] = Asked.model,
     trials: Annotated[int, typer.Option(min=1, help="Training jobs of each backend.")] = Asked.trials,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all rows, steps and aims here.")] = None,
@@ -93,7 +95,7 @@ def main(  # noqa: PLR0913, PLR0917  one per option
     for file in (heatmap, picture):
         outputs.check_picture(file)
     count = gpus or require_torch().cuda.device_count()
-    asked = Asked(count, sizes, cluster_sizes, distinct(dtypes), rounds, nics, rate, model, trials)
+    asked = Asked(count, sizes, cluster_sizes, distinct(dtypes), rounds, nics, rate, gpu_nics, model, trials)
     outcomes: list[Outcome] = []
     for outcome in measure(steps(asked, distinct(parts)), minutes * 60):
         outcomes.append(outcome)

@@ -28,6 +28,12 @@ def markdown(outcomes: Sequence[Outcome], command: str) -> str:
         lines += [*tables.means(host), *tables.side_by_side(host)]
     if beside := part(rows, "in place"):
         lines += ["", "## In place, beside torch's one-shot kernel", *tables.side_by_side(beside)]
+    if composed := part(rows, "composed"):
+        lines += ["", "## Composed", *tables.side_by_side(composed)]
+    if taken := part(rows, "memory"):
+        lines += ["", "## Memory of a group on each rank", *tables.memory(taken)]
+    for name in dict.fromkeys(row["step"] for row in part(rows, "fast")):
+        lines += ["", f"## {name}", *tables.side_by_side([row for row in part(rows, "fast") if row["step"] == name])]
     if between or shared:
         lines += ["", "## Emulated hosts", *tables.between_hosts(between), *_shared(shared)]
     if trained := part(rows, "training"):

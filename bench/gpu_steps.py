@@ -18,6 +18,7 @@ from timed_steps import Step
 ROOT = Path(__file__).parent.parent
 LANECAST = (sys.executable, "-m", "lanecast")
 REDUCED = "all_gather,reduce_scatter,all_reduce"
+ALL = f"{REDUCED},broadcast,reduce,gather,scatter,all_to_all"
 # With small models Python is what a step waits for; with this one, in few tokens a step, it is the network.
 LARGER, LARGER_TOKENS = "gpt-124m", ("--batch-tokens=16384",)
 _OF_SEVERAL = ("test_streams_and_graphs", "test_messages[8]", "test_compositions[8]")
@@ -37,6 +38,7 @@ class Asked:
     rounds: int = 5
     nics: int = 2
     rate: str = "10gbit"
+    gpu_nics: str = "50GBps,12us"  # of each GPU, as lanecast cluster takes them
     model: str = "gpt-25m"
     trials: int = 1  # of ten steps each, of which the last eight count
 
@@ -71,15 +73,42 @@ def check(asked: Asked) -> Iterator[Step]:
 def host(asked: Asked) -> Iterator[Step]:
     """All GPUs of one host."""
     backends, ranks = "lanecast,lanecast+symm,nccl", str(asked.gpus)
-    collectives = f"{REDUCED},broadcast,all_to_all"
     for dtype in asked.dtypes:
-        command = asked.bench(backends, sizes=asked.sizes, collectives=collectives, dtype=dtype, ranks=ranks)
-        yield Step(f"one host, {dtype}", (*command, "--graph"), 90, {"part": "host"}, NCCL)
+        command = asked.bench(backends, sizes=asked.sizes, collectives=ALL, dtype=dtype, ranks=ranks)
+        yield Step(f"one host, {dtype}", (*command, "--graph"), 130, {"part": "host"}, NCCL)
     largest = asked.sizes.rpartition(",")[2]
     command = asked.bench(backends, sizes=largest, collectives="all_gather", ranks=ranks)
     yield Step("one host, in place", (*command, "--graph", "--in-place"), 30, {"part": "in place"}, NCCL)
     command = asked.bench(f"{backends},torch_one_shot", sizes="64K", collectives="all_reduce", ranks=ranks)
     yield Step("one host, beside torch's kernel", (*command, "--graph"), 30, {"part": "in place"}, NCCL)
+
+
+def composed(asked: Asked) -> Iterator[Step]:
+    """Each collective as a composition, beside the library's own call and NCCL's."""
+    command = asked.bench(
+        "lanecast,lanecast+composed,nccl", sizes="1M,4M,16M,64M,256M", collectives=ALL, ranks=str(asked.gpus)
+    )
+    yield Step("one host, composed", (*command, "--graph"), 80, {"part": "composed"}, NCCL)
+
+
+def memory(asked: Asked) -> Iterator[Step]:
+    """Of a communicator on each rank."""
+    program = (sys.executable, f"{ROOT}/bench/communicator_memory.py", "--device=cuda", f"--ranks={asked.gpus}")
+    if asked.gpus > 1:
+        yield Step("memory of a group", program, 60, {"part": "memory"}, NCCL)
+
+
+def fast(asked: Asked) -> Iterator[Step]:
+    """Hosts of this machine's GPUs, each of which has a NIC as fast as clusters have them."""
+    shapes = {4: ((2, 2), (4, 1)), 8: ((2, 4), (4, 2))}.get(asked.gpus, ((2, max(1, asked.gpus // 2)),))
+    for hosts, each in shapes:
+        where = asked.hosts(hosts, each)
+        if where.share_gpus:
+            continue
+        command = asked.bench("lanecast,lanecast+composed", sizes=asked.cluster_sizes, collectives=REDUCED)
+        cluster = ("cluster", "run", f"--hosts={hosts}", f"--ranks-per-host={each}", f"--gpu-nics={asked.gpu_nics}")
+        name = f"{hosts} hosts of {each}, NICs of {asked.gpu_nics}"
+        yield Step(name, (*LANECAST, *cluster, "--", *command), 50, {"part": "fast", "step": name}, NCCL)
 
 
 def cluster(asked: Asked) -> Iterator[Step]:
@@ -140,5 +169,6 @@ def training(asked: Asked) -> Iterator[Step]:
 
 
 PARTS: dict[str, Callable[[Asked], Iterator[Step]]] = {
-    "check": check, "host": host, "cluster": cluster, "training": training,
+    "check": check, "host": host, "composed": composed, "memory": memory, "fast": fast, "cluster": cluster,
+    "training": training,
 }  # fmt: skip

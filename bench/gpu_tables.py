@@ -38,6 +38,12 @@ def aims(found: Sequence[Aim]) -> list[str]:
     return table(("what", "measured", "aim", ""), lines)
 
 
+def memory(rows: Sequence[Row]) -> list[str]:
+    places = ("process", "shared", "pinned", "device")
+    lines = [[row["backend"], *(number(row[place] / 1024) for place in places)] for row in rows]
+    return table(("backend", *(f"{place} KiB" for place in places)), lines)
+
+
 def means(rows: Sequence[Row]) -> list[str]:
     """Geometric means over the baseline, and the least favourable size, of every collective on one host."""
     keys = dict.fromkeys((row["collective"], row["mode"], row["backend"]) for row in rows)

@@ -115,6 +115,20 @@ def test_the_page_has_what_was_measured_and_what_went_wrong() -> None:
         assert line in page.splitlines(), page
 
 
+def test_a_page_of_compositions_memory_and_fast_nics() -> None:
+    rows = [
+        *beside("composed", "all_gather", MIB, 10, 20),
+        row("composed", "lanecast+composed", "all_gather", MIB, times=[16.0]),
+        {"part": "memory", "backend": "lanecast", "process": 2048.0, "shared": 0, "pinned": 1024.0, "device": 0},
+        *(row("fast", name, "all_reduce", MIB, step="2 hosts of 4, NICs", run={**RUN, "baseline": "lanecast"})
+          for name in ("lanecast", "lanecast+composed")),
+    ]  # fmt: skip
+    page = gpu_report.markdown([Outcome(Step("all", ("x",), 1), 1.0, rows)], "x").splitlines()
+    assert "| all_gather | 1 MiB | 20.0 ± 0 | 10.0 ± 1.50 | 100 | 2.00 | 16.0 ± 0 | 100 | 1.25 |" in page
+    assert "| lanecast | 2.00 | 0 | 1.00 | 0 |" in page
+    assert "## 2 hosts of 4, NICs" in page
+
+
 def test_a_page_of_nothing() -> None:
     assert "0 of 0 rows" in gpu_report.markdown([Outcome(Step("check", ("x",), 1), 1.0, [])], "x")
     assert list(gpu_report.draw([], Path("a.png"), Path("b.png"))) == []
@@ -131,7 +145,9 @@ def test_what_is_run_on_so_many_gpus() -> None:
     assert names(8, "cluster") == [four, "2 hosts of 4, bfloat16", f"{four}, as 2x2x2"]
     assert names(1, "training", "cluster")[0] == "2 hosts of 1 that share GPUs, float32"
     assert names(2, *reversed(PARTS))[0] == "tests on the GPUs", "in the order of the parts"
-    with pytest.raises(lanecast.UsageError, match="known: check, host, cluster, training"):
+    assert names(8, "fast") == ["2 hosts of 4, NICs of 50GBps,12us", "4 hosts of 2, NICs of 50GBps,12us"]
+    assert (len(names(4, "fast")), len(names(2, "fast")), names(1, "fast", "memory")) == (2, 1, [])
+    with pytest.raises(lanecast.UsageError, match="known: check, host, composed, memory, fast, cluster, training"):
         names(2, "all")
 
 
