@@ -38,6 +38,5 @@ def test_rank_that_cannot_send_says_so(call: str, tmp_path: Path) -> None:
     """Nor can it tell its peers why it gives up: an error in that ended the process, in whichever thread it was."""
     refuses = standing_before(HERE / "mpi_refuses.c", Path(sys.prefix) / "lib" / "libmpi.so.12", tmp_path)
     program = [sys.executable, str(HERE / "refused_rank.py"), call]
-    settings = {"REFUSING_RANK": "1", "REFUSES_FROM": str(tmp_path / "now"), "LANECAST_MPI_LIBRARY": str(refuses)}
-    output = mpich(3, program, **settings)
+    output = mpich(3, program, REFUSING_RANK="1", REFUSES_FROM=str(tmp_path / "now"), LANECAST_MPI_LIBRARY=str(refuses))
     assert output.count("as it should be") == 3

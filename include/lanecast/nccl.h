@@ -39,8 +39,10 @@
 #define NCCL_SHRINK_ABORT 0x01
 #define NCCL_WIN_DEFAULT 0x00
 #define NCCL_WIN_COLL_SYMMETRIC 0x01
+#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 #define NCCL_CTA_POLICY_DEFAULT 0x00
 #define NCCL_CTA_POLICY_EFFICIENCY 0x01
+#define NCCL_CTA_POLICY_ZERO 0x02
 
 #ifdef __cplusplus
 extern "C" {
@@ -285,7 +287,9 @@ LANECAST_API ncclResult_t ncclMemFree(void* ptr);
 
 /** Memory of ncclMemAlloc or of cudaMalloc; other memory is ncclInvalidUsage. No rank need do as the others do. */
 LANECAST_API ncclResult_t ncclCommRegister(ncclComm_t comm, void* buff, size_t size, void** handle);
-/** Before the memory is freed. Memory of ncclMemAlloc stays registered until then. */
+/** Waits for the GPU's work. Memory of cudaMalloc may be freed behind that and the ranks' next call or the
+ * communicator's end, since peers have it mapped until then. Memory of ncclMemAlloc stays registered until it is freed.
+ */
 LANECAST_API ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle);
 
 /** The same: Lanecast's windows need not be symmetric. winFlags: NCCL_WIN_DEFAULT or NCCL_WIN_COLL_SYMMETRIC. */

@@ -49,7 +49,14 @@ class NcclMemory {
     auto& [at, found] = *--after;
     const auto offset = static_cast<std::size_t>(static_cast<char*>(begin) - at);
     if (offset > found.bytes || bytes > found.bytes - offset) return {};
-    return {found.memory, !found.known_to.insert(comm).second};
+    return {found.memory, found.known_to.contains(comm)};
+  }
+
+  /// The memory that begins there is registered with this communicator.
+  void know(lanecastMemory_t memory, lanecastComm_t comm) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [begin, allocated] : allocated_)
+      if (allocated.memory == memory) allocated.known_to.insert(comm);
   }
 
   void* keep(NcclRegistration made) {
@@ -108,6 +115,7 @@ ncclResult_t registered(ncclComm_t comm, void* buffer, std::size_t bytes, void**
   }
   const lanecastResult_t opened =
       around.is_registered ? lanecastSuccess : lanecastCommRegister(around.memory, &of_use, comm);
+  if (of_use != 0 && !made.adopted) NcclMemory::of_process().know(around.memory, comm);
   if (opened == lanecastSuccess)
     *handle = NcclMemory::of_process().keep(made);
   else

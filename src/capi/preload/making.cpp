@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdlib>
@@ -24,7 +25,7 @@
 namespace lanecast::preload {
 namespace {
 
-constexpr int kMostRanks = 32;               // GPUs of a host
+constexpr std::size_t kMostRanks = 32;       // GPUs of a host
 constexpr int kMostRanksBetweenHosts = 256;  // their exchanges go through memory for so many cards
 
 /// NCCL waits for ever, and programs for NCCL end a wait by themselves: a rank may write its state for an hour.
@@ -67,8 +68,7 @@ std::string refusal_of_size(NcclComm comm) {
   int size = 0;
   real_nccl().CommCount(comm, &size);
   if (size < 2) return "it has one rank";
-  const int most = wanted_between_hosts() ? kMostRanksBetweenHosts : kMostRanks;
-  return size > most ? "it has " + std::to_string(size) + " ranks" : "";
+  return size > kMostRanksBetweenHosts ? "it has " + std::to_string(size) + " ranks" : "";
 }
 
 /// Empty, or why its ranks' being on several hosts leaves it to NCCL.
@@ -90,6 +90,8 @@ std::string refusal_among(const std::vector<Card>& cards) {
     if (cards[r].refusal[0] != '\0') return "rank " + std::to_string(r) + ": " + cards[r].refusal.data();
   }
   if (const std::string refusal = refusal_of_hosts(cards); !refusal.empty()) return refusal;
+  const bool on_one_host = std::ranges::all_of(cards, [&](const Card& card) { return card.host == cards[0].host; });
+  if (on_one_host && cards.size() > kMostRanks) return "it has " + std::to_string(cards.size()) + " ranks on one host";
   for (std::size_t r = 1; r < cards.size(); ++r)
     for (std::size_t q = 0; q < r; ++q)
       if (cards[r].process == cards[q].process && cards[r].host == cards[q].host)

@@ -131,7 +131,7 @@ std::unique_ptr<Communicator> Communicator::make_child(int color, int key, const
   options.placed = ground.topology.subset(ranks);
   options.from_environment = false;  // it has had its say
   options.part.reset();
-  if (max_ctas != 0) options.max_ctas = max_ctas;
+  if (max_ctas != 0) options.max_ctas = options.max_ctas == 0 ? max_ctas : std::min(options.max_ctas, max_ctas);
   options.algorithm = algorithm_for(ground.options.algorithm, *options.placed);
   options.transports = LevelNames(ground.options.transports, ground.topology, "topology").subset(ranks);
   auto communicator = std::make_unique<Communicator>(std::move(child), std::move(options), ground.progress);

@@ -30,7 +30,7 @@ __device__ inline void put_inline(Team team, const InlineMessage& message) {
     const InlineShare share(k, message.bytes);
     u64 content = k == 0 ? message.bytes : 0;
     for (u32 b = 0; b < share.count; ++b) content |= u64{from[share.first + b]} << 8 * b;
-    post(message.words + k, (message.number + 1) << 32 | content);  // the memory was written by earlier kernels
+    post(message.words + k, inline_stamp(message.number) | content);  // the memory was written by earlier kernels
   }
 }
 

@@ -63,7 +63,10 @@ struct CarriedFlags {
 /// How many words a message takes so.
 constexpr u32 inline_words(u64 bytes) { return static_cast<u32>(1 + (bytes + 3) / 4); }
 /// Is it there, of the piece of that number?
-constexpr bool is_inlined(u64 word, u64 number) { return word >> 32 == ((number + 1) & 0xffffffff); }
+/// What stands above the content of each word of an inline piece: never 0, as memory is that nobody has written, and
+/// the same in one place only behind 2^40 pieces.
+constexpr u64 inline_stamp(u64 number) { return (number % 0xffffffff + 1) << 32; }
+constexpr bool is_inlined(u64 word, u64 number) { return word >> 32 == inline_stamp(number) >> 32; }
 
 /// A rank's own state of a channel: what has been through so far.
 struct ChannelState {

@@ -223,7 +223,7 @@ class BlockMessages {
 
   /// For the next kernel, whose short message need not look at the host's memory before it is put.
   __device__ void look_ahead(const Pieces& last) const {
-    if (ends_.carried == 0 || peer_.blocks > 1) return;
+    if (ends_.carried == 0 || peer_.blocks > 1 || last.on_host() == 0) return;
     const u64 next = last.number() + 1, depth = ends_.to.depth[1];
     const auto taken = [&](u64 piece) {
       return acquire(reinterpret_cast<const u64*>(ends_.to.emptied) + last.word(piece)) > piece;

@@ -195,7 +195,7 @@ void ReceivingProxy::check(const PostedPart& frame) const {
 
 void ReceivingProxy::tell_inline(const PostedPart& frame) {
   const auto words = inlined(frame.first);
-  const gpu::u64 stamp = (frame.first + 1) << 32;
+  const gpu::u64 stamp = gpu::inline_stamp(frame.first);
   for (std::uint32_t k = 1; k < gpu::inline_words(frame.message_bytes); ++k) {
     std::uint32_t content = 0;
     std::memcpy(&content, frame.frame.content.data() + (k - 1) * sizeof content, sizeof content);

@@ -42,7 +42,8 @@ class NetworkMemory {
 
   /// Have so many lanes of the launch of that number ended?
   bool has_ended(std::uint32_t launch, int lanes) const;
-  /// What lanes say. Acquire by who reads: pairs with the kernel's release.
+  /// What lanes say. Acquire by who reads: pairs with the kernel's release() of what was put. What was taken has been
+  /// read before, see let_go().
   const std::uint64_t* says() const { return words() + kToldAt + room_.told / kWord; }
   /// Release: the kernel that sees the count sees a message that has come.
   void tell(std::size_t which, std::uint64_t word) const {

@@ -223,6 +223,8 @@ bool Proxy::advance() {
     begin_flows();
   }
   const InContext in_context(router_, context(), a_peer());
+  // Before a message of another length is found in the midst of progress, which another proxy may have made.
+  if (notes_) notes_->compare(call_.signature().text);
   bool moved = router_.progress();
   if (notes_) notes_->compare(call_.signature().text);
   for (CarriedFlow& flow : flows_)
