@@ -198,7 +198,9 @@ static void differs(lanecastConfig_t config) {
   SUCCEEDS(lanecastCommInitMPI(&apart, NULL, &config));
   EXPECT(lanecastCompileOnDevice(made, pointer(x), pointer(y), kCounts, lanecastInt32, NULL, rank, apart, &compiled) ==
          lanecastSuccess);
-  EXPECT(lanecastCompiledEnqueue(pointer(x), pointer(y), compiled, NULL) == lanecastSuccess);
+  /* A rank that comes late hears of it here. */
+  EXPECT(lanecastCompiledEnqueue(pointer(x), pointer(y), compiled, NULL) == lanecastSuccess ||
+         strstr(lanecastGetLastError(apart), "rank ") != NULL);
   EXPECT(lanecastCommSynchronize(apart) != lanecastSuccess);
   EXPECT(strstr(lanecastGetLastError(apart), "rank ") != NULL);
   EXPECT(lanecastCompiledFree(compiled) == lanecastSuccess);
