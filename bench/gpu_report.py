@@ -32,8 +32,9 @@ def markdown(outcomes: Sequence[Outcome], command: str) -> str:
         lines += ["", "## Composed", *tables.side_by_side(composed)]
     if taken := part(rows, "memory"):
         lines += ["", "## Memory of a group on each rank", *tables.memory(taken)]
-    for name in dict.fromkeys(row["step"] for row in part(rows, "fast")):
-        lines += ["", f"## {name}", *tables.side_by_side([row for row in part(rows, "fast") if row["step"] == name])]
+    fast = part(rows, "fast")
+    for name in dict.fromkeys(row["step"] for row in fast):
+        lines += ["", f"## {name}", *tables.side_by_side([row for row in fast if row["step"] == name])]
     if between or shared:
         lines += ["", "## Emulated hosts", *tables.between_hosts(between), *_shared(shared)]
     if trained := part(rows, "training"):

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lanecast import _core
 from lanecast.bench.on_hosts import Hosts
 from timed_steps import Step
 
 ROOT = Path(__file__).parent.parent
 LANECAST = (sys.executable, "-m", "lanecast")
 REDUCED = "all_gather,reduce_scatter,all_reduce"
-ALL = f"{REDUCED},broadcast,reduce,gather,scatter,all_to_all"
+ALL = ",".join(_core.KINDS)
 # With small models Python is what a step waits for; with this one, in few tokens a step, it is the network.
 LARGER, LARGER_TOKENS = "gpt-124m", ("--batch-tokens=16384",)
 _OF_SEVERAL = ("test_streams_and_graphs", "test_messages[8]", "test_compositions[8]")

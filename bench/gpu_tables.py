@@ -6,6 +6,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from communicator_memory import KIB, PLACES
 from gpu_aims import LEAST, MEANS, RANGE, Aim
 from lanecast.bench.measure import Row
 from lanecast.bench.summary import ratios
@@ -39,9 +40,8 @@ def aims(found: Sequence[Aim]) -> list[str]:
 
 
 def memory(rows: Sequence[Row]) -> list[str]:
-    places = ("process", "shared", "pinned", "device")
-    lines = [[row["backend"], *(number(row[place] / 1024) for place in places)] for row in rows]
-    return table(("backend", *(f"{place} KiB" for place in places)), lines)
+    lines = [[row["backend"], *(number(row[place] / KIB) for place in PLACES)] for row in rows]
+    return table(("backend", *(f"{place} KiB" for place in PLACES)), lines)
 
 
 def means(rows: Sequence[Row]) -> list[str]:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NCCL's names: collectives, messages and groups, by lanecast.h and gpu.h.
+#include <cstddef>
 #include <string>
 
 #include "capi/nccl_errors.h"
@@ -11,7 +12,26 @@ namespace {
 
 using namespace lanecast::capi;
 
-ncclResult_t enqueue(const lanecastCall_t& call, ncclComm_t comm, CUstream_st* stream) {
+/// In NCCL's words; a collective that adds nothing, or has no root, leaves those as they are.
+struct NcclCall {
+  const void* in;
+  void* out;
+  std::size_t count;
+  ncclDataType_t type;
+  ncclRedOp_t op = ncclSum;
+  int root = 0;
+};
+
+ncclResult_t enqueue(lanecastCollective_t what, const NcclCall& asked, ncclComm_t comm, CUstream_st* stream) {
+  const lanecastCall_t call{.collective = what,
+                            .sendbuff = asked.in,
+                            .recvbuff = asked.out,
+                            .count = asked.count,
+                            .counts = nullptr,
+                            .datatype = type_from_nccl(asked.type),
+                            .op = op_from_nccl(asked.op),
+                            .root = asked.root,
+                            .recvcounts = nullptr};
   return nccl_result(lanecastEnqueue(&call, -1, stream, comm));
 }
 
@@ -52,30 +72,22 @@ ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int
 
 ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                            ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollAllReduce, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), op_from_nccl(op),
-                  0, nullptr},
-                 comm, stream);
+  return enqueue(lanecastCollAllReduce, {sendbuff, recvbuff, count, datatype, op}, comm, stream);
 }
 
 ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
                            ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollAllGather, sendbuff, recvbuff, sendcount, nullptr, type_from_nccl(datatype), lanecastSum,
-                  0, nullptr},
-                 comm, stream);
+  return enqueue(lanecastCollAllGather, {sendbuff, recvbuff, sendcount, datatype}, comm, stream);
 }
 
 ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
                                ncclRedOp_t op, ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollReduceScatter, sendbuff, recvbuff, recvcount, nullptr, type_from_nccl(datatype),
-                  op_from_nccl(op), 0, nullptr},
-                 comm, stream);
+  return enqueue(lanecastCollReduceScatter, {sendbuff, recvbuff, recvcount, datatype, op}, comm, stream);
 }
 
 ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                            ncclComm_t comm, CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollBroadcast, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, root, nullptr},
-      comm, stream);
+  return enqueue(lanecastCollBroadcast, {sendbuff, recvbuff, count, datatype, ncclSum, root}, comm, stream);
 }
 
 ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
@@ -85,30 +97,22 @@ ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int ro
 
 ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
                         int root, ncclComm_t comm, CUstream_st* stream) {
-  return enqueue({lanecastCollReduce, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), op_from_nccl(op),
-                  root, nullptr},
-                 comm, stream);
+  return enqueue(lanecastCollReduce, {sendbuff, recvbuff, count, datatype, op, root}, comm, stream);
 }
 
 ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
                           CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollAllToAll, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, 0, nullptr},
-      comm, stream);
+  return enqueue(lanecastCollAllToAll, {sendbuff, recvbuff, count, datatype}, comm, stream);
 }
 
 ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                         ncclComm_t comm, CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollGather, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, root, nullptr},
-      comm, stream);
+  return enqueue(lanecastCollGather, {sendbuff, recvbuff, count, datatype, ncclSum, root}, comm, stream);
 }
 
 ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
                          ncclComm_t comm, CUstream_st* stream) {
-  return enqueue(
-      {lanecastCollScatter, sendbuff, recvbuff, count, nullptr, type_from_nccl(datatype), lanecastSum, root, nullptr},
-      comm, stream);
+  return enqueue(lanecastCollScatter, {sendbuff, recvbuff, count, datatype, ncclSum, root}, comm, stream);
 }
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t*, void*, ncclDataType_t, ncclScalarResidence_t, ncclComm_t comm) {
