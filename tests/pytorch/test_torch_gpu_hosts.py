@@ -42,7 +42,7 @@ def test_each_part_leaves_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [outcome.summary for outcome in outcomes] == ["done"] * 6
     found = json.loads((tmp_path / "rows.json").read_text())
     counts = {part: sum(row["part"] == part for row in found["rows"]) for part in ("host", "cluster", "shared GPUs")}
-    assert counts == {"host": 5 * 2 * 3 * 2, "cluster": 3 * 2, "shared GPUs": 3 + 2 * 3}
+    assert counts == {"host": 8 * 2 * 3 * 2, "cluster": 3 * 2, "shared GPUs": 3 + 2 * 3}
     assert not any(row["wrong"] for row in found["rows"])
     page = (tmp_path / "page.md").read_text()
     assert "| all_gather, plain, eager | **" in page
