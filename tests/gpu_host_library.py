@@ -413,9 +413,9 @@ def slow_next(call: str, ms: int) -> None:
     opened().gpu_host_slow_next(call.encode(), ms)
 
 
-def end_in(call: str) -> None:
-    """This process is killed in its next call of this name."""
-    opened().gpu_host_end_in(call.encode())
+def end_in(call: str, after: int = 0) -> None:
+    """This process is killed in its next call of this name, or the one after so many others."""
+    opened().gpu_host_end_in(call.encode(), after)
 
 
 def torn() -> int:

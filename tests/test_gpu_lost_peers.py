@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import resource
 import signal
 import threading
@@ -17,7 +18,7 @@ import pytest
 
 import gpu_host_library
 import lanecast
-from gpu_stand_in import another, in_environment, tensor
+from gpu_stand_in import another, between_hosts, in_environment, opened, tensor
 from lanecast import Communicator, _core
 from pipe_jobs import PATIENCE_S, PipeJob, Tell
 from test_gpu_without_gpu import ENGINES, NOTHING_HELD
@@ -140,6 +141,32 @@ def test_memory_that_a_killed_peer_may_have_mapped_is_freed_by_the_next(kernel_c
     assert survivor.text == ""
     assert survivor.value[0].startswith("memory 1 opened 0 ")
     assert survivor.value[1] == NOTHING_HELD
+
+
+def neighbour_is_killed_while_it_opens(call: str, after: int, comm: Communicator, _: Tell) -> str:
+    """What a rank hears of rank 1, which goes in that call of the driver's."""
+    if comm.rank == 1:
+        gpu_host_library.end_in(call, after)
+    with pytest.raises(lanecast.TransportError) as caught:
+        opened(comm)
+    return str(caught.value)
+
+
+# In steps of all ranks, and of the two of a host amid one of all.
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [("cuMemAlloc", 0), ("cuMemAlloc", 1), ("cuMemAlloc", 3), ("cuIpcGetMemHandle", 1), ("cuIpcOpenMemHandle", 0)],
+)
+def test_a_peer_that_is_killed_while_gpus_are_opened_is_named(call: str, after: int, kernel_cache: str) -> None:
+    """By its neighbour as well, which cannot tell the other host what it has heard."""
+    body = partial(neighbour_is_killed_while_it_opens, call, after)
+    body = partial(in_environment, gpu_host_library.environment(), body)
+    job = PipeJob(3, body, kernel_cache=kernel_cache, timeout_s=60.0, **between_hosts("1+2"))
+    outcomes = [job.outcome(rank, timeout_s=300) for rank in (0, 2)]
+    assert job.end() == [0, -signal.SIGKILL, 0]
+    for outcome in outcomes:
+        assert outcome.text == ""
+        assert re.search(r"rank 1\b", outcome.value), outcome
 
 
 def second_rank_aborts(comm: Communicator, _: Tell) -> str:

@@ -79,9 +79,9 @@ void gpu_host_slow_next(const char* call, int ms) {
   const std::lock_guard lock(state().mutex);
   state().slow[call] = {ms};
 }
-void gpu_host_end_in(const char* call) {
+void gpu_host_end_in(const char* call, int after) {
   const std::lock_guard lock(state().mutex);
-  state().ending[call] = {1};
+  state().ending[call] = {1, after};
 }
 
 int gpu_host_torn() { return state().torn; }

@@ -55,9 +55,11 @@ class Volley {
   RunningTime ran_;
 };
 
-/// Has post(volley) post messages, and waits for them. After an error the router is of no further use.
+/// Has post(volley) post messages, and waits for them. After an error the router is of no further use: whoever sends by
+/// it all the same, to tell others of that error, hears it again.
 template <class Post>
 void in_volley(Router& router, const Gathering& gathering, const Post& post, Rivals rivals = Rivals::ranks) {
+  if (router.aborted()) raise(router.aborted());
   Volley volley(router, gathering, rivals);
   try {
     try {

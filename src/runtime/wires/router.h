@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/failure.h"
 #include "runtime/watch/call_log.h"
 #include "transport/groups.h"
 #include "transport/transport.h"
@@ -167,8 +168,11 @@ class Router {
   }
 
   void abort(const Failure& cause) {
+    if (!aborted_) aborted_ = cause;
     for (auto& transport : transports_) transport->abort(cause);
   }
+  /// Why this rank gave up at first; none before.
+  const Failure& aborted() const { return aborted_; }
   /// See Witness::tells_at_once: of all peers.
   bool tells_at_once() const {
     return std::ranges::all_of(by_peer_, [&](int k) { return k < 0 || transports_[k]->witness().tells_at_once(); });
@@ -184,6 +188,7 @@ class Router {
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<int> by_peer_;
   CallLog* log_ = nullptr;
+  Failure aborted_;
   std::atomic<std::uint64_t> visits_ = 0;
   std::atomic<const Transport*> visited_ = nullptr;
   std::atomic<int> visited_for_ = -1;
