@@ -278,9 +278,9 @@ def differ(comm: Communicator, _: Tell) -> None:
 
 
 def test_ranks_that_replay_different_graphs(kernel_cache: str) -> None:
-    for outcome in outcomes(2, differ, kernel_cache, **between_hosts("2x1"), timeout_s=60.0):
+    for outcome in outcomes(2, differ, kernel_cache, **between_hosts("2x1"), timeout_s=8.0):
         assert outcome.error != ""
-    # Whose messages meet first is open; that the calls differ is not.
+    # Whose messages meet first is open, and whether any do before the deadline; that the calls differ is not.
 
 
 def overlap(ended: Path, comm: Communicator, _: Tell) -> str:
