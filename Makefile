@@ -11,8 +11,8 @@ export CMAKE_BUILD_PARALLEL_LEVEL ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # The environments must not see the caller's packages. Bytecode is written even where the caller writes none: tests start
-# many Pythons, each of which would compile numpy anew.
-unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
+# many Pythons, each of which would compile numpy anew. And a line is written at once, or those of two ranks mix.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 
 TOOLS := .venv/.tools
 TESTERS := .venv/.testers
