@@ -124,7 +124,10 @@ lanecastResult_t lanecastCommSplit(lanecastComm_t comm, int color, int key, lane
 }
 
 lanecastResult_t lanecastCommDestroy(lanecastComm_t comm) {
-  return guarded(static_cast<lanecastError_t*>(nullptr), [&] { delete comm; });
+  return guarded(static_cast<lanecastError_t*>(nullptr), [&] {
+    const std::unique_ptr<lanecastComm> owned(comm);
+    forget_registrations(comm);
+  });
 }
 
 lanecastResult_t lanecastCommSetTimeout(lanecastComm_t comm, double timeout_s) {

@@ -91,6 +91,9 @@ lanecastResult_t guarded(lanecastComm_t comm, const Body& body) noexcept {
 /// lanecastCommSplit, with fewer multiprocessors for the parts; max_ctas: 0: as many as the parent takes.
 lanecastResult_t split(lanecastComm_t comm, int color, int key, int max_ctas, lanecastComm_t* newcomm);
 
+/// Ends what ncclCommRegister has left for a communicator that goes.
+void forget_registrations(lanecastComm_t comm);
+
 [[noreturn]] inline void refuse(const Communicator& comm, const std::string& what) {
   throw UsageError("rank " + std::to_string(comm.rank()) + ": " + what);
 }

@@ -151,10 +151,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int*, int, ncclComm_t*, ncclConfig_
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) { return nccl_result(lanecastCommSynchronize(comm)); }
 
-ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  forget_registrations(comm);
-  return nccl_result(lanecastCommDestroy(comm));
-}
+ncclResult_t ncclCommDestroy(ncclComm_t comm) { return nccl_result(lanecastCommDestroy(comm)); }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   const lanecastResult_t result = lanecastCommAbort(comm, "ncclCommAbort");

@@ -18,7 +18,4 @@ inline ncclResult_t refused(lanecastComm_t comm, ncclResult_t result, std::strin
   return result;
 }
 
-/// Ends what ncclCommRegister has left for a communicator that goes.
-void forget_registrations(lanecastComm_t comm);
-
 }  // namespace lanecast::capi

@@ -222,6 +222,27 @@ static void memory_of_nccl(int on_one_host) {
   EXPECT(!mem_free(own));
 }
 
+/* A later communicator may have the same handle, so whichever function ends one forgets what was registered. */
+static void forgotten(int on_one_host) {
+  void *mine = NULL, *handle = NULL, *left = NULL;
+  Address own;
+  const ncclComm_t whole = comm;
+  NCCLCHECK(ncclMemAlloc(&mine, sizeof(float) * kRegistered));
+  EXPECT(!mem_alloc(&own, sizeof(float) * kRegistered));
+  for (int turn = 0; turn < 3; ++turn) {
+    NCCLCHECK(ncclCommSplit(whole, 0, rank, &comm, NULL));
+    EXPECT(!left || ncclCommDeregister(comm, left) == ncclInvalidArgument);
+    NCCLCHECK(ncclCommRegister(comm, mine, sizeof(float) * kRegistered, &handle));
+    NCCLCHECK(ncclCommRegister(comm, (void*)(uintptr_t)own, sizeof(float) * kRegistered, &left));
+    EXPECT((reduced(mine) > 0) == on_one_host);
+    EXPECT(turn % 2 ? ncclCommDestroy(comm) == ncclSuccess : lanecastCommDestroy(comm) == lanecastSuccess);
+  }
+  comm = whole;
+  EXPECT(lanecastBarrier(comm) == lanecastSuccess); /* whoever had it mapped has let go */
+  EXPECT(!mem_free(own));
+  NCCLCHECK(ncclMemFree(mine));
+}
+
 static void misuse(ncclUniqueId id) {
   ncclSimInfo_t estimate = NCCL_SIM_INFO_INITIALIZER;
   ncclRedOp_t scaled = ncclSum;
@@ -296,6 +317,7 @@ int main(int argc, char** argv) {
   messages();
   EXPECT(lanecastCommHasPeerMemory(comm, &on_one_host) == lanecastSuccess);
   memory_of_nccl(on_one_host && size > 1);
+  forgotten(on_one_host && size > 1);
   if (size > 1) others(id);
   misuse(id);
   NCCLCHECK(ncclCommDestroy(comm));
