@@ -229,7 +229,8 @@ LANECAST_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* a
 LANECAST_API const char* ncclGetErrorString(ncclResult_t result);
 LANECAST_API const char* ncclGetLastError(ncclComm_t comm);
 
-/** Messages between the two move all at once, from the end of the outermost group on, which returns what went wrong.
+/** Messages between the two move all at once, from the end of the outermost group on, which returns what went wrong:
+ * ncclInvalidUsage where a communicator that has some was destroyed or aborted before.
  * Collectives between them are made at once, one after the other: a process has one GPU, so none waits for another. */
 LANECAST_API ncclResult_t ncclGroupStart(void);
 LANECAST_API ncclResult_t ncclGroupEnd(void);

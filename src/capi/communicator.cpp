@@ -127,6 +127,7 @@ lanecastResult_t lanecastCommDestroy(lanecastComm_t comm) {
   return guarded(static_cast<lanecastError_t*>(nullptr), [&] {
     const std::unique_ptr<lanecastComm> owned(comm);
     forget_registrations(comm);
+    forget_messages(comm);
   });
 }
 

@@ -91,8 +91,10 @@ lanecastResult_t guarded(lanecastComm_t comm, const Body& body) noexcept {
 /// lanecastCommSplit, with fewer multiprocessors for the parts; max_ctas: 0: as many as the parent takes.
 lanecastResult_t split(lanecastComm_t comm, int color, int key, int max_ctas, lanecastComm_t* newcomm);
 
-/// Ends what ncclCommRegister has left for a communicator that goes.
+/// End what NCCL's names keep of a communicator that goes: what ncclCommRegister has left, and messages of this
+/// thread's open group.
 void forget_registrations(lanecastComm_t comm);
+void forget_messages(lanecastComm_t comm);
 
 [[noreturn]] inline void refuse(const Communicator& comm, const std::string& what) {
   throw UsageError("rank " + std::to_string(comm.rank()) + ": " + what);

@@ -45,6 +45,8 @@ ncclResult_t exchange(const lanecastMessage_t& message, ncclComm_t comm, CUstrea
 
 }  // namespace
 
+void lanecast::capi::forget_messages(lanecastComm_t comm) { group.forget(comm); }
+
 ncclResult_t ncclGroupStart() {
   group.start();
   return ncclSuccess;

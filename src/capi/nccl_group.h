@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "capi/nccl_errors.h"
 #include "capi/nccl_names.h"
 
 namespace lanecast::capi {
@@ -31,9 +32,17 @@ class NcclGroup {
     for (StreamMessages& batch : batches_) batch.stream = stream_for(batch.comm, batch.stream);
   }
 
+  /// Of a communicator that goes: its messages go with it, and the end of the group says so.
+  void forget(lanecastComm_t comm) {
+    has_lost_ |= std::erase_if(batches_, [&](const StreamMessages& batch) { return batch.comm == comm; }) > 0;
+  }
+
   /// The first error: the others move all the same, since their peers wait for them.
   ncclResult_t move() {
     ncclResult_t first = ncclSuccess;
+    if (std::exchange(has_lost_, false))
+      first = refused(nullptr, ncclInvalidUsage,
+                      "ncclGroupEnd: a communicator ended within the group, and its messages have not moved");
     for (const StreamMessages& batch : std::exchange(batches_, {})) {
       const ncclResult_t result =
           nccl_result(lanecastEnqueueBatch(batch.messages.data(), batch.messages.size(), -1, batch.stream, batch.comm));
@@ -50,6 +59,7 @@ class NcclGroup {
   };
 
   int depth_ = 0;
+  bool has_lost_ = false;
   std::vector<StreamMessages> batches_;
 };
 

@@ -243,6 +243,27 @@ static void forgotten(int on_one_host) {
   NCCLCHECK(ncclMemFree(mine));
 }
 
+/* The group's messages of a communicator that ends within it do not move, and those of others do. */
+static void ended_in_a_group(void) {
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  ncclComm_t part;
+  NCCLCHECK(ncclCommSplit(comm, 0, rank, &part, NULL));
+  fill(kCount);
+  NCCLCHECK(ncclGroupStart());
+  NCCLCHECK(ncclSend(device, kCount, ncclFloat, next, part, stream));
+  NCCLCHECK(ncclSend(device, kCount, ncclFloat, next, comm, stream));
+  NCCLCHECK(ncclRecv(device + 2 * kCount, kCount, ncclFloat, before, part, stream));
+  NCCLCHECK(ncclRecv(device + kCount, kCount, ncclFloat, before, comm, stream));
+  NCCLCHECK(ncclCommAbort(part));
+  EXPECT(ncclGroupEnd() == ncclInvalidUsage && strstr(ncclGetLastError(NULL), "ended within the group"));
+  fetch();
+  EXPECT(host[2 * kCount] == -1);
+  memmove(host, host + kCount, sizeof(float) * kCount);
+  EXPECT(!wrong(to_me, 0, kCount));
+  NCCLCHECK(ncclGroupStart());
+  NCCLCHECK(ncclGroupEnd());
+}
+
 static void misuse(ncclUniqueId id) {
   ncclSimInfo_t estimate = NCCL_SIM_INFO_INITIALIZER;
   ncclRedOp_t scaled = ncclSum;
@@ -318,6 +339,7 @@ int main(int argc, char** argv) {
   EXPECT(lanecastCommHasPeerMemory(comm, &on_one_host) == lanecastSuccess);
   memory_of_nccl(on_one_host && size > 1);
   forgotten(on_one_host && size > 1);
+  ended_in_a_group();
   if (size > 1) others(id);
   misuse(id);
   NCCLCHECK(ncclCommDestroy(comm));

@@ -116,6 +116,21 @@ static void messages(void) {
   EXPECT(!wrong_sums(2 * kCount, 0, 1, 1));
 }
 
+/* Whoever destroys a communicator within a group has its messages all the same. */
+static void ended_in_a_group(void) {
+  const int next = (rank + 1) % size, before = (rank + size - 1) % size;
+  ncclComm_t part = NULL;
+  NCCLCHECK(ncclCommSplit(comm, 0, rank, &part, NULL));
+  fill();
+  NCCLCHECK(ncclGroupStart());
+  NCCLCHECK(ncclSend(from, kCount, ncclFloat, next, part, stream));
+  NCCLCHECK(ncclRecv(to, kCount, ncclFloat, before, part, stream));
+  NCCLCHECK(ncclCommDestroy(part));
+  NCCLCHECK(ncclGroupEnd());
+  fetch();
+  EXPECT(!wrong_values(0, before, 0, kCount));
+}
+
 /* Rank 0 apart from the others, which are turned round. */
 static void parts(void) {
   ncclComm_t part = NULL;
@@ -296,6 +311,7 @@ int main(int argc, char** argv) {
   collectives(0);
   passed_on();
   messages();
+  if (size > 1) ended_in_a_group();
   if (size > 1) parts();
   registered();
   if (other) second(other);

@@ -62,7 +62,7 @@ Forks fork_of(ThreadGroup& group) {
 ncclResult_t ended(ncclResult_t nccls, const Forks& forks) {
   ThreadGroup& group = thread_group();
   if (!group.messages.is_open() || !group.messages.end()) return nccls;
-  group.takers.clear();
+  const auto kept = std::exchange(group.takers, {});  // until the messages have moved, also where one was destroyed
   const std::vector<ThreadGroup::Made> made = std::exchange(group.made, {});
   const std::vector<ThreadGroup::Window> windows = std::exchange(group.windows, {});
   if (nccls == ncclSuccess) {
