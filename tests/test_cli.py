@@ -285,6 +285,13 @@ measure.Bench.measure = fail
     assert "rank 1 stumbled" in done.stderr
 
 
+def test_demo_looks_first_whether_it_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "demo.json").mkdir()
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, ["demo"])
+    assert str(refused.exception) == f"demo.json: cannot be written in {tmp_path}"
+
+
 @needs_mpi
 @pytest.mark.long
 def test_demo_shows_and_says_what_it_saw(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ def check(*files: Path | None) -> None:
         if not folder.is_dir():
             raise _core.UsageError(f"{file}: the folder {file.parent} does not exist")
         if file.is_dir() or not os.access(file if file.exists() else folder, os.W_OK):
-            raise _core.UsageError(f"{file}: cannot be written")
+            within = "" if file.is_absolute() else f" in {folder}"
+            raise _core.UsageError(f"{file}: cannot be written{within}")
 
 
 def check_picture(file: Path | None) -> None:

@@ -12,7 +12,7 @@ from lanecast.bench import runner
 from lanecast.bench.cases import MAIN
 from lanecast.bench.measure import Row
 from lanecast.bench.options import parse_sizes
-from lanecast.bench.outputs import write_json
+from lanecast.bench.outputs import check, write_json
 from lanecast.bench.settings import Settings, parse_backend
 from lanecast.bench.tables import mpi_name, ratio, size_text
 
@@ -28,13 +28,15 @@ _SETTINGS = Settings(
 
 def demo() -> None:
     """Run three collectives on 4 ranks as 2 emulated nodes of 2, beside MPI's own; writes demo.png and demo.json."""
+    chart, table = Path("demo.png"), Path("demo.json")
+    check(chart, table)
     rows = runner.run(_SETTINGS, _RANKS)
     if rows is None:
         return
     from lanecast.bench import plots
 
-    plots.bars(rows, Path("demo.png"))
-    write_json(Path("demo.json"), rows)
+    plots.bars(rows, chart)
+    write_json(table, rows)
     print("\n" + summary(rows))
     if any(row["wrong"] for row in rows):
         raise _core.InternalError("wrong results: see the column #wrong")
