@@ -136,8 +136,11 @@ def test_a_program_that_is_not_there() -> None:
         ([], "usage: python -m lanecast.torch"),
     ):
         done = run([*RUN, *arguments])
-        assert (done.returncode, done.stdout) == (1, "")
+        assert (done.returncode, done.stdout) == (2, "")
         assert why in done.stderr
+    asked = run([*RUN[:-1], "--help"])
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert asked.stdout.startswith("usage: python -m lanecast.torch")
 
 
 def test_nothing_is_replaced_where_the_variable_is_not_set() -> None:

@@ -19,15 +19,20 @@ _USAGE = f"""usage: python -m lanecast.torch run SCRIPT [ARGUMENTS]
 Groups that ask for nccl, gloo or nothing are made by Lanecast. {lanecast_torch.VARIABLE}=0 goes back."""
 
 
-def main(arguments: list[str]) -> str | None:
-    """Run what the command line names, in this process. Returns what was wrong with the command line."""
+def main(arguments: list[str]) -> int:
+    """Run what the command line names, in this process. Returns the exit status: 2 where the command line was wrong."""
+    if arguments in (["--help"], ["-h"]):
+        print(_USAGE)
+        return 0
     as_module = arguments[1:2] == ["-m"]
     named = arguments[2 if as_module else 1 :]
     if arguments[:1] != ["run"] or not named:
-        return _USAGE
+        print(_USAGE, file=sys.stderr)
+        return 2
     script = Path(named[0])
     if not as_module and not script.exists():
-        return f"lanecast.torch: {script}: there is no such file\n{_USAGE}"
+        print(f"lanecast.torch: {script}: there is no such file\n{_USAGE}", file=sys.stderr)
+        return 2
     os.environ.setdefault(lanecast_torch.VARIABLE, "1")
     lanecast_torch.register()
     sys.argv = named
@@ -37,7 +42,7 @@ def main(arguments: list[str]) -> str | None:
         runpy.run_module(named[0], run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(str(script), run_name="__main__")
-    return None
+    return 0
 
 
 if __name__ == "__main__":
