@@ -57,12 +57,12 @@ def ends_in_the_middle(comm: Communicator, _: Tell) -> int:
     for _round in range(12):
         child = comm.split(0, -comm.rank)
         assert child is not None
-        child.all_reduce(np.ones(5))
-        work = child.all_reduce(np.ones(50_000), async_op=True)
-        if comm.rank == 1:
-            del child
-        assert work is not None
         try:
+            child.all_reduce(np.ones(5))  # the end may overtake it
+            work = child.all_reduce(np.ones(50_000), async_op=True)
+            if comm.rank == 1:
+                del child
+            assert work is not None
             work.wait()
         except lanecast.TransportError:
             failed += 1
