@@ -16,83 +16,101 @@ bool is_less(double a, double b) { return a < b * (1 - kRounding); }
 
 }  // namespace
 
-FairShares::FairShares(const std::vector<double>& capacities_Bps) : links_(capacities_Bps.size()) {
-  for (std::size_t k = 0; k < links_.size(); ++k) links_[k].capacity_Bps = capacities_Bps[k];
+FairShares::FairShares(const std::vector<double>& capacities_Bps)
+    : links_(capacities_Bps.size() + 1),
+      levels_(links_.size(), kNotFull),
+      is_deaf_(links_.size(), true),
+      used_Bps_(links_.size()) {
+  for (std::size_t k = 0; k < capacities_Bps.size(); ++k) links_[k].capacity_Bps = capacities_Bps[k];
 }
 
 bool FairShares::Link::may_be_full() const { return wanted_Bps > capacity_Bps * (1 + kRounding); }
 
 bool FairShares::Link::has_many() const { return flows.size() >= kManyFlows && may_be_full(); }
 
-bool FairShares::Link::is_out_of_hold() const { return std::abs(used_Bps - held_Bps) > kHold * capacity_Bps; }
-
 void FairShares::await(std::uint32_t number) {
-  if (std::exchange(links_[number].is_awaited, true)) return;
-  awaited_.push_back(number);
+  is_deaf_[number] = true;
+  if (!std::exchange(links_[number].is_awaited, true)) awaited_.push_back(number);
 }
 
 void FairShares::touch(std::uint32_t number) {
-  if (!std::exchange(flows_[number].is_touched, true)) touched_.push_back(number);
+  if (!std::exchange(is_touched_[number], true)) touched_.push_back(number);
+}
+
+std::uint32_t FairShares::kind_of(const Route& route) {
+  // SimGrid's: shares fall with the latency, as TCP's do.
+  const double weight = route.latency_s > 0 ? 1 / route.latency_s : 1;
+  double bound_Bps = links_[route.links[0]].capacity_Bps;
+  for (const int link : route.all()) bound_Bps = std::min(bound_Bps, links_[link].capacity_Bps);
+  const auto found = std::ranges::find_if(
+      kinds_, [&](const FlowKind& kind) { return kind.weight == weight && kind.bound_Bps == bound_Bps; });
+  const auto number = static_cast<std::uint32_t>(found - kinds_.begin());
+  if (found == kinds_.end()) kinds_.push_back({weight, bound_Bps, bound_Bps / weight});
+  return number;
 }
 
 std::uint32_t FairShares::add(const Route& route) {
   if (free_.empty()) {
     free_.push_back(static_cast<std::uint32_t>(flows_.size()));
     flows_.emplace_back();
+    places_.emplace_back();
+    is_touched_.push_back(false);
   }
   const std::uint32_t number = free_.back();
   free_.pop_back();
   Flow& flow = flows_[number];
-  flow.route = route;
+  flow.links.fill(static_cast<std::uint32_t>(links_.size() - 1));
+  std::ranges::copy(route.all(), flow.links.begin());
+  flow.kind = kind_of(route);
+  flow.hops = static_cast<std::uint32_t>(route.count);
   flow.rate_Bps = 0;
-  // SimGrid's: shares fall with the latency, as TCP's do.
-  flow.weight = route.latency_s > 0 ? 1 / route.latency_s : 1;
-  flow.bound_Bps = links_[route.links[0]].capacity_Bps;
-  for (const int link : route.all()) flow.bound_Bps = std::min(flow.bound_Bps, links_[link].capacity_Bps);
-  for (std::uint32_t hop = 0; hop < route.count; ++hop) {
-    Link& link = links_[route.links[hop]];
-    flow.place[hop] = static_cast<std::uint32_t>(link.flows.size());
-    link.flows.push_back({number, hop});
-    link.wanted_Bps += flow.bound_Bps;
-    await(static_cast<std::uint32_t>(route.links[hop]));
+  for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
+    Link& link = links_[flow.links[hop]];
+    places_[number][hop] = static_cast<std::uint32_t>(link.flows.size());
+    Use use{number, static_cast<std::uint16_t>(flow.kind), static_cast<std::uint16_t>(hop), {}};
+    std::ranges::copy_n(flow.links.begin(), hop, use.others.begin());
+    std::copy(flow.links.begin() + hop + 1, flow.links.end(), use.others.begin() + hop);
+    link.flows.push_back(use);
+    link.wanted_Bps += kinds_[flow.kind].bound_Bps;
+    await(flow.links[hop]);
   }
   begun_.push_back(number);
   return number;
 }
 
 void FairShares::remove(std::uint32_t number) {
-  Flow& flow = flows_[number];
-  for (std::size_t hop = 0; hop < flow.route.count; ++hop) {
-    Link& link = links_[flow.route.links[hop]];
+  const Flow& flow = flows_[number];
+  for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
+    Link& link = links_[flow.links[hop]];
+    double& used_Bps = used_Bps_[flow.links[hop]];
+    const std::uint32_t place = places_[number][hop];
     const Use last = link.flows.back();
-    link.flows[flow.place[hop]] = last;
-    flows_[last.flow].place[last.hop] = flow.place[hop];
+    link.flows[place] = last;
+    places_[last.flow][last.hop] = place;
     link.flows.pop_back();
-    link.used_Bps = link.flows.empty() ? 0 : link.used_Bps - flow.rate_Bps;
-    link.wanted_Bps = link.flows.empty() ? 0 : link.wanted_Bps - flow.bound_Bps;
-    await(static_cast<std::uint32_t>(flow.route.links[hop]));
+    used_Bps = link.flows.empty() ? 0 : used_Bps - flow.rate_Bps;
+    link.wanted_Bps = link.flows.empty() ? 0 : link.wanted_Bps - kinds_[flow.kind].bound_Bps;
+    await(flow.links[hop]);
   }
   free_.push_back(number);
-}
-
-/// What all but this hop's link offer.
-double FairShares::level_without(const Flow& flow, std::uint32_t hop) const {
-  double level = flow.bound_Bps / flow.weight;
-  for (std::uint32_t other = 0; other < flow.route.count; ++other)
-    if (other != hop) level = std::min(level, links_[flow.route.links[other]].level);
-  return level;
 }
 
 /// All rates rise together, each by its weight, until the link is full or other links let none rise any more.
 double FairShares::fair_level(const Link& link) {
   if (!link.may_be_full()) return kNotFull;
-  offers_.clear();
-  double left_Bps = link.capacity_Bps, weight = 0;
+  offers_.resize(link.flows.size());
+  const double* const levels = levels_.data();
+  double left_Bps = link.capacity_Bps, weight = 0, least = kNotFull;
+  auto offer = offers_.begin();
   for (const Use& use : link.flows) {
-    const Flow& flow = flows_[use.flow];
-    offers_.push_back({level_without(flow, use.hop), flow.weight});
-    weight += flow.weight;
+    const FlowKind& kind = kinds_[use.kind];
+    double level = kind.bound_level;
+    for (const std::uint32_t other : use.others) level = std::min(level, levels[other]);
+    *offer++ = {level, kind.weight};
+    weight += kind.weight;
+    least = std::min(least, level);
   }
+  if (least >= left_Bps / weight) return left_Bps / weight;
   while (!offers_.empty()) {
     const double level = left_Bps / weight;
     const auto [first, last] =
@@ -108,27 +126,23 @@ double FairShares::fair_level(const Link& link) {
 }
 
 /// Another of the flow's links had this level before. Those are told that then give others more or less.
-void FairShares::tell_other_links(const Use& use, double before) {
-  const Flow& flow = flows_[use.flow];
-  const double now = links_[flow.route.links[use.hop]].level;
-  for (std::uint32_t hop = 0; hop < flow.route.count; ++hop) {
-    const auto number = static_cast<std::uint32_t>(flow.route.links[hop]);
-    const Link& link = links_[number];
-    if (hop == use.hop || link.is_awaited || !link.may_be_full()) continue;
-    double rest = flow.bound_Bps / flow.weight;
-    for (std::uint32_t other = 0; other < flow.route.count; ++other)
-      if (other != hop && other != use.hop) rest = std::min(rest, links_[flow.route.links[other]].level);
+void FairShares::tell_other_links(const Use& use, double before, double now) {
+  for (const std::uint32_t& told : use.others) {
+    if (is_deaf_[told]) continue;
+    double rest = kinds_[use.kind].bound_level;
+    for (const std::uint32_t& other : use.others)
+      if (&other != &told) rest = std::min(rest, levels_[other]);
     const double offer = std::min(rest, now), offer_before = std::min(rest, before);
-    if (offer != offer_before && is_less(std::min(offer, offer_before), link.level)) await(number);
+    if (offer != offer_before && is_less(std::min(offer, offer_before), levels_[told])) await(told);
   }
 }
 
-void FairShares::set_level(Link& link, double level) {
-  const double before = std::exchange(link.level, level);
+void FairShares::set_level(std::uint32_t number, double level) {
+  const double before = std::exchange(levels_[number], level);
   if (before == level || (!is_less(before, level) && !is_less(level, before))) return;
-  for (const Use& use : link.flows) {
+  for (const Use& use : links_[number].flows) {
     touch(use.flow);
-    tell_other_links(use, before);
+    tell_other_links(use, before, level);
   }
 }
 
@@ -137,23 +151,26 @@ void FairShares::settle_links() {
     const std::uint32_t number = awaited_.front();
     Link& link = links_[number];
     link.is_awaited = false;
+    is_deaf_[number] = !link.may_be_full();
     if (link.is_held()) {
       held_.push_back(number);
       continue;
     }
     link.is_known = false;
-    set_level(link, fair_level(link));
+    set_level(number, fair_level(link));
     if (link.has_many()) shared_.push_back(number);
   }
 }
 
 void FairShares::give_rates() {
   for (const std::uint32_t number : touched_) {
+    is_touched_[number] = false;
     Flow& flow = flows_[number];
-    flow.is_touched = false;
-    const double level = level_without(flow, Route::kMostLinks);
-    const double before_Bps = std::exchange(flow.rate_Bps, level * flow.weight);
-    for (const int link : flow.route.all()) links_[link].used_Bps += flow.rate_Bps - before_Bps;
+    const FlowKind& kind = kinds_[flow.kind];
+    double level = kind.bound_level;
+    for (const std::uint32_t link : flow.links) level = std::min(level, levels_[link]);
+    const double before_Bps = std::exchange(flow.rate_Bps, level * kind.weight);
+    for (std::uint32_t hop = 0; hop < flow.hops; ++hop) used_Bps_[flow.links[hop]] += flow.rate_Bps - before_Bps;
     if (std::abs(flow.rate_Bps - before_Bps) > kRounding * before_Bps) changed_.push_back(number);
   }
   touched_.clear();
@@ -163,16 +180,21 @@ void FairShares::give_rates() {
 void FairShares::begin_holds() {
   for (const std::uint32_t number : shared_) {
     links_[number].is_known = true;
-    links_[number].held_Bps = links_[number].used_Bps;
+    links_[number].held_Bps = used_Bps_[number];
   }
   shared_.clear();
+}
+
+bool FairShares::is_out_of_hold(std::uint32_t number) const {
+  const Link& link = links_[number];
+  return std::abs(used_Bps_[number] - link.held_Bps) > kHold * link.capacity_Bps;
 }
 
 /// Of those whose flows are too far from what they should take. Are there any?
 bool FairShares::end_holds() {
   for (const std::uint32_t number : held_) {
     Link& link = links_[number];
-    if (!link.is_held() || !link.is_out_of_hold()) continue;
+    if (!link.is_held() || !is_out_of_hold(number)) continue;
     link.is_known = false;
     await(number);
   }

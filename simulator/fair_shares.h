@@ -4,6 +4,7 @@
 // a link, as between groups of nodes, their shares are held until together they are off by a part that hardly counts.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -28,24 +29,27 @@ class FairShares {
  private:
   static constexpr double kNotFull = std::numeric_limits<double>::infinity();
 
-  struct Flow {
-    Route route;
-    std::array<std::uint32_t, Route::kMostLinks> place{};  // in Link::flows
-    double weight = 0;                                     // of its share of a link
-    double bound_Bps = 0;                                  // of the slowest link, if it had that for itself
-    double rate_Bps = 0;
-    bool is_touched = false;
+  /// What many flows have in common.
+  struct FlowKind {
+    double weight;       // of its share of a link
+    double bound_Bps;    // of the slowest link, if it had that for itself
+    double bound_level;  // the same, for each weight
   };
+  // Looking at hundreds of thousands of flows is what takes the time: what is looked at lies densely.
+  struct Flow {
+    std::array<std::uint32_t, Route::kMostLinks> links{};  // filled up with one that is never full
+    std::uint32_t kind = 0, hops = 0;
+    double rate_Bps = 0;
+  };
+  /// A flow, as one of its links sees it.
   struct Use {
     std::uint32_t flow;
-    std::uint32_t hop;  // in Flow::route
+    std::uint16_t kind, hop;                                  // hop: in Flow::links
+    std::array<std::uint32_t, Route::kMostLinks - 1> others;  // of its links
   };
   struct Link {
     double capacity_Bps = 0;
-    double wanted_Bps = 0;  // what its flows would take if they had it for themselves
-    double used_Bps = 0;
-    /// The rate for each weight of its flows, where no other link of theirs gives less.
-    double level = kNotFull;
+    double wanted_Bps = 0;    // what its flows would take if they had it for themselves
     double held_Bps = 0;      // what was used when many flows were last given their shares
     bool is_known = false;    // the level of many flows, which is held
     bool is_awaited = false;  // its level may be another
@@ -55,25 +59,33 @@ class FairShares {
     /// So many flows share it that one more or less is not worth a look at all of them.
     bool has_many() const;
     bool is_held() const { return is_known && has_many(); }
-    bool is_out_of_hold() const;
   };
   struct Offer {
     double level, weight;
   };
 
+  std::uint32_t kind_of(const Route& route);
   void await(std::uint32_t number);  // of a link
   void touch(std::uint32_t number);  // of a flow
-  double level_without(const Flow& flow, std::uint32_t hop) const;
   double fair_level(const Link& link);
-  void set_level(Link& link, double level);
-  void tell_other_links(const Use& use, double before);
+  void set_level(std::uint32_t number, double level);
+  void tell_other_links(const Use& use, double before, double now);
   void settle_links();
   void give_rates();
   void begin_holds();
+  bool is_out_of_hold(std::uint32_t number) const;
   bool end_holds();
 
-  std::vector<Link> links_;
+  std::vector<FlowKind> kinds_;
+  // By flow.
   std::vector<Flow> flows_;
+  std::vector<std::array<std::uint32_t, Route::kMostLinks>> places_;  // in Link::flows
+  std::vector<std::uint8_t> is_touched_;
+  // By link, and one more that is never full.
+  std::vector<Link> links_;
+  std::vector<double> levels_;         // the rate for each weight of its flows, where no other link gives less
+  std::vector<std::uint8_t> is_deaf_;  // to what other links give: it is never full, or awaited already
+  std::vector<double> used_Bps_;
   std::vector<std::uint32_t> free_, begun_, touched_, changed_, held_, shared_;
   std::deque<std::uint32_t> awaited_;  // links whose level may be another
   std::vector<Offer> offers_;          // to the flows of the link under way, by their other links

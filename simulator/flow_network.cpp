@@ -10,6 +10,8 @@ namespace {
 
 /// What is to happen at one moment is computed to lie so close together; SimGrid's precision as well.
 constexpr double kOneMoment_s = 1e-9;
+constexpr double kNever_s = std::numeric_limits<double>::infinity();
+constexpr std::size_t kNearPart = 16;  // one of so many ends is near
 
 }  // namespace
 
@@ -34,17 +36,45 @@ FlowNetwork::End FlowNetwork::take_end() {
   return end;
 }
 
+void FlowNetwork::push(const End& end) {
+  if (end.at_s > near_s_) {
+    later_.push_back(end);
+    return;
+  }
+  ends_.push_back(end);
+  std::ranges::push_heap(ends_, std::greater<>());
+}
+
 /// Each new rate leaves an end behind that will not be.
 void FlowNetwork::drop_void_ends() {
-  if (ends_.size() < 2 * moving_.size() + 1024) return;
-  std::erase_if(ends_, [this](const End& end) { return is_void(end); });
+  if (ends_.size() + later_.size() < 2 * moving_.size() + 1024) return;
+  for (std::vector<End>* some : {&ends_, &later_})
+    std::erase_if(*some, [this](const End& end) { return is_void(end); });
   std::ranges::make_heap(ends_, std::greater<>());
 }
 
+/// Some of the ends that were far, all up to that moment among them.
+void FlowNetwork::bring_near(double at_least_s) {
+  std::erase_if(later_, [this](const End& end) { return is_void(end); });
+  if (later_.empty()) return;
+  const auto some = later_.begin() + static_cast<std::ptrdiff_t>(later_.size() / kNearPart);
+  std::ranges::nth_element(later_, some, {}, &End::at_s);
+  near_s_ = std::max(at_least_s, some->at_s);
+  const auto far = std::ranges::partition(later_, [this](const End& end) { return end.at_s > near_s_; });
+  ends_.insert(ends_.end(), far.begin(), far.end());
+  later_.erase(far.begin(), far.end());
+  std::ranges::make_heap(ends_, std::greater<>());
+}
+
+/// All that happens within a moment from then on is near.
 double FlowNetwork::next_s() {
-  while (!ends_.empty() && is_void(ends_.front())) take_end();
-  const double event_s = events_.empty() ? std::numeric_limits<double>::infinity() : events_.top().at_s;
-  return ends_.empty() ? event_s : std::min(event_s, ends_.front().at_s);
+  for (;;) {
+    while (!ends_.empty() && is_void(ends_.front())) take_end();
+    const double event_s = events_.empty() ? kNever_s : events_.top().at_s;
+    const double next_s = ends_.empty() ? event_s : std::min(event_s, ends_.front().at_s);
+    if (later_.empty() || next_s + kOneMoment_s <= near_s_) return next_s;
+    bring_near(next_s == kNever_s ? 0 : next_s + kOneMoment_s);
+  }
 }
 
 bool FlowNetwork::end_flows(double until_s, Ranks& ranks) {
@@ -55,7 +85,7 @@ bool FlowNetwork::end_flows(double until_s, Ranks& ranks) {
     moving_[end.flow].end = 0;
     shares_.remove(end.flow);
     any = true;
-    ranks.arrived(Parcel(moving_[end.flow].parcel));
+    ranks.arrived(Parcel(parcels_[end.flow]));
   }
   return any;
 }
@@ -77,9 +107,12 @@ bool FlowNetwork::pass_events(double until_s, Ranks& ranks) {
 void FlowNetwork::begin_flow(std::uint32_t number) {
   const Trip& trip = trips_[number];
   const std::uint32_t flow = shares_.add(trip.route);
-  if (moving_.size() <= flow) moving_.resize(flow + 1);
-  moving_[flow] = {
-      .parcel = trip.parcel, .left_bytes = static_cast<double>(trip.parcel.sent->bytes), .since_s = now_s_};
+  if (moving_.size() <= flow) {
+    moving_.resize(flow + 1);
+    parcels_.resize(flow + 1);
+  }
+  moving_[flow] = {.left_bytes = static_cast<double>(trip.parcel.sent->bytes), .since_s = now_s_};
+  parcels_[flow] = trip.parcel;
   free_trips_.push_back(number);
 }
 
@@ -90,14 +123,13 @@ void FlowNetwork::settle_rates() {
     moving.since_s = now_s_;
     moving.rate_Bps = shares_.rate_Bps(flow);
     moving.end = ++order_;
-    ends_.push_back({now_s_ + moving.left_bytes / moving.rate_Bps, moving.end, flow});
-    std::ranges::push_heap(ends_, std::greater<>());
+    push({now_s_ + moving.left_bytes / moving.rate_Bps, moving.end, flow});
   }
   drop_void_ends();
 }
 
 void FlowNetwork::run(Ranks& ranks) {
-  for (double next = next_s(); next < std::numeric_limits<double>::infinity(); next = next_s()) {
+  for (double next = next_s(); next < kNever_s; next = next_s()) {
     now_s_ = next;
     const double until_s = now_s_ + kOneMoment_s;
     while (end_flows(until_s, ranks) || pass_events(until_s, ranks)) {

@@ -35,13 +35,14 @@ class FlowNetwork final : public Network {
     Route route;
   };
   struct Moving {
-    Parcel parcel;
     double left_bytes = 0, rate_Bps = 0, since_s = 0;
     std::uint64_t end = 0;  // the order of its End; others of this flow are void
   };
 
   bool is_void(const End& end) const { return moving_[end.flow].end != end.order; }
   double next_s();
+  void push(const End& end);
+  void bring_near(double at_least_s);
   End take_end();
   bool end_flows(double until_s, Ranks& ranks);
   bool pass_events(double until_s, Ranks& ranks);
@@ -54,10 +55,14 @@ class FlowNetwork final : public Network {
   double now_s_ = 0;
   std::uint64_t order_ = 0;
   Soonest<Event> events_;
-  std::vector<End> ends_;  // a heap, the soonest first
+  // Where many flows share links, each end that comes moves most of the others: those that lie far are not sorted.
+  double near_s_ = 0;
+  std::vector<End> ends_;   // up to that moment: a heap, the soonest first
+  std::vector<End> later_;  // in any order
   std::vector<Trip> trips_;
   std::vector<std::uint32_t> free_trips_;
-  std::vector<Moving> moving_;  // by flow
+  std::vector<Moving> moving_;   // by flow
+  std::vector<Parcel> parcels_;  // by flow
 };
 
 }  // namespace lanecast::simulator
