@@ -260,7 +260,7 @@ def costs(kernel_us: float, nccl_us: float) -> None:
 
 
 @contextlib.contextmanager
-def _entered(ordinal: int) -> Iterator[ctypes.CDLL]:
+def entered(ordinal: int) -> Iterator[ctypes.CDLL]:
     driver, context = opened(), ctypes.c_void_p()
     assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal) == 0
     assert driver.cuCtxPushCurrent_v2(context) == 0
@@ -275,7 +275,7 @@ def _entered(ordinal: int) -> Iterator[ctypes.CDLL]:
 def held_up(ordinal: int, stream: int = 0) -> Iterator[None]:
     """Nothing that is enqueued meanwhile on a stream of a GPU, by itself the default one, runs before the end."""
     word = ctypes.c_uint32(0)
-    with _entered(ordinal):  # for calls of the driver's in between
+    with entered(ordinal):  # for calls of the driver's in between
         wait_for_one(ordinal, stream, word)
         try:
             yield
@@ -287,7 +287,7 @@ def held_up(ordinal: int, stream: int = 0) -> Iterator[None]:
 def wait_for_one(ordinal: int, stream: int, word: ctypes.c_uint32) -> None:
     """The stream goes on when it is 1."""
     address, equal = ctypes.c_uint64(ctypes.addressof(word)), ctypes.c_uint(1)
-    with _entered(ordinal) as driver:
+    with entered(ordinal) as driver:
         assert driver.cuStreamWaitValue32_v2(ctypes.c_void_p(stream), address, ctypes.c_uint32(1), equal) == 0
 
 
@@ -296,16 +296,16 @@ class Event:
 
     def __init__(self, ordinal: int) -> None:
         self._ordinal, self._handle = ordinal, ctypes.c_void_p()
-        with _entered(ordinal) as driver:
+        with entered(ordinal) as driver:
             assert driver.cuEventCreate(ctypes.byref(self._handle), 0) == 0
 
     def record(self, stream: int) -> None:
-        with _entered(self._ordinal) as driver:
+        with entered(self._ordinal) as driver:
             assert driver.cuEventRecord(self._handle, ctypes.c_void_p(stream)) == 0
 
     def hold(self, stream: int) -> None:
         """What the stream does from now on comes after what is recorded."""
-        with _entered(self._ordinal) as driver:
+        with entered(self._ordinal) as driver:
             assert driver.cuStreamWaitEvent(ctypes.c_void_p(stream), self._handle, 0) == 0
 
     def is_reached(self) -> bool:
@@ -315,7 +315,7 @@ class Event:
 def write(ordinal: int, stream: int, word: ctypes.c_uint32) -> None:
     """The stream makes it 1."""
     address = ctypes.c_uint64(ctypes.addressof(word))
-    with _entered(ordinal) as driver:
+    with entered(ordinal) as driver:
         assert driver.cuStreamWriteValue32_v2(ctypes.c_void_p(stream), address, ctypes.c_uint32(1), 0) == 0
 
 
@@ -351,13 +351,13 @@ class Graph:
     def __init__(self, ordinal: int, calls: Callable[[], object]) -> None:
         self._ordinal, self._exec = ordinal, ctypes.c_void_p()
         captured = self._capture(calls)
-        with _entered(ordinal) as driver:
+        with entered(ordinal) as driver:
             assert driver.cuGraphInstantiateWithFlags(ctypes.byref(self._exec), captured, ctypes.c_ulonglong(0)) == 0
             assert driver.cuGraphDestroy(captured) == 0
 
     def _capture(self, calls: Callable[[], object]) -> ctypes.c_void_p:
         captured = ctypes.c_void_p()
-        with _entered(self._ordinal) as driver:
+        with entered(self._ordinal) as driver:
             assert driver.cuStreamBeginCapture_v2(None, 0) == 0
             try:
                 calls()
@@ -368,22 +368,22 @@ class Graph:
     def update(self, calls: Callable[[], object]) -> None:
         """It launches these instead from now on, which are as many."""
         captured = self._capture(calls)
-        with _entered(self._ordinal) as driver:
+        with entered(self._ordinal) as driver:
             assert driver.cuGraphExecUpdate_v2(self._exec, captured, None) == 0
             assert driver.cuGraphDestroy(captured) == 0
 
     def launch(self, stream: int = 0) -> None:
-        with _entered(self._ordinal) as driver:
+        with entered(self._ordinal) as driver:
             assert driver.cuGraphLaunch(self._exec, ctypes.c_void_p(stream)) == 0
 
     def destroy(self) -> None:
-        with _entered(self._ordinal) as driver:
+        with entered(self._ordinal) as driver:
             assert driver.cuGraphExecDestroy(self._exec) == 0
 
 
 def synchronize(ordinal: int, stream: int = 0) -> int:
     """A CUresult."""
-    with _entered(ordinal) as driver:
+    with entered(ordinal) as driver:
         return int(driver.cuStreamSynchronize(ctypes.c_void_p(stream)))
 
 

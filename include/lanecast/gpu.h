@@ -72,16 +72,18 @@ typedef struct lanecastMemory* lanecastMemory_t;
 LANECAST_API lanecastResult_t lanecastMemoryCreate(lanecastMemory_t* memory, void** begin, size_t bytes, int device,
                                                    lanecastError_t* error);
 
-/** The same for `bytes` at `begin` of the program's own memory of GPU `device`, of cudaMalloc, whole
- * allocations or parts. lanecastMemoryDestroy leaves it alone; the program frees it after that and the ranks' next
- * call, in which peers let go of it. Errors: usage (also where no other process can map it). */
+/** The same for `bytes` at `begin` of the program's own memory of GPU `device`: of cudaMalloc, a whole allocation or a
+ * part, or of cuMemCreate with handles that are file descriptors, up to 253 allocations side by side.
+ * lanecastMemoryDestroy leaves it alone; the program frees it after that and the ranks' next call, in which peers let
+ * go of it. Errors: usage (also where no other process can map it). */
 LANECAST_API lanecastResult_t lanecastMemoryAdopt(lanecastMemory_t* memory, void* begin, size_t bytes, int device,
                                                   lanecastError_t* error);
 
 /** Lets the peers of `comm` map the memory, which may be in several communicators. They do so in their next calls; from
  * then on calls of 512 KiB a message and more copy nothing where all ranks' buffers lie in such memory, wherever each
  * has put them. No rank need do as the others do. *registered becomes 0 where it would be of no use: before the GPU is
- * open, among several hosts, on another GPU, and beyond 256 of them. Errors: usage, and those of the calls before. */
+ * open, among several hosts, on another GPU, and beyond 256 of them. Errors: usage, those of the calls before, and
+ * transport (a peer cannot be handed the files of memory by cuMemCreate). */
 LANECAST_API lanecastResult_t lanecastCommRegister(lanecastMemory_t memory, int* registered, lanecastComm_t comm);
 
 /** Waits for this device's work and gives the memory back, which is freed once all peers have let go of it, in their

@@ -286,9 +286,10 @@ LANECAST_API ncclResult_t ncclMemAlloc(void** ptr, size_t size);
 /** Waits for that GPU's work. NULL is allowed. */
 LANECAST_API ncclResult_t ncclMemFree(void* ptr);
 
-/** Memory of ncclMemAlloc or of cudaMalloc; other memory is ncclInvalidUsage. No rank need do as the others do. */
+/** Memory of ncclMemAlloc, or what lanecastMemoryAdopt takes; other memory is ncclInvalidUsage. No rank need do as the
+ * others do. */
 LANECAST_API ncclResult_t ncclCommRegister(ncclComm_t comm, void* buff, size_t size, void** handle);
-/** Waits for the GPU's work. Memory of cudaMalloc may be freed behind that and the ranks' next call or the
+/** Waits for the GPU's work. The program's own memory may be freed behind that and the ranks' next call or the
  * communicator's end, since peers have it mapped until then. Memory of ncclMemAlloc stays registered until it is freed.
  */
 LANECAST_API ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle);

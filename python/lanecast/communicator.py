@@ -184,7 +184,8 @@ class Communicator(Collectives, Rooted, PointToPoint):
 
         Not collective, and no rank need do as the others do. The tensor's memory is kept until close() of what this
         returns, and until the peers have let go of it, which they do in their next calls. Raises UsageError for memory
-        that no other process can map, as that of torch's expandable segments, and where there is no peer memory.
+        that no other process can map, as that of cudaMallocAsync, and where there is no peer memory; TransportError
+        where a peer cannot be handed the files of memory in pieces, such as torch's expandable segments.
         """
         return Registration(self._core, self.rank, tensor)
 

@@ -116,6 +116,7 @@ Calls that only move data take all types: {", ".join(_core.DTYPES)}. Reductions 
 | --- | --- |
 | ranks with GPUs on one host that reach each other's memory | 16 |
 | sources of a step on a GPU, so ranks of a reproducible sum between hosts of GPUs | 16 |
+| windows of a rank in a communicator on GPUs; allocations side by side in one | 256; 253 |
 | messages in a list on GPUs, beyond which it takes several kernels | 128 |
 | tags of messages | 0 to 16,383 on every MPI; on GPUs 0 |
 

@@ -20,7 +20,8 @@ namespace lanecast::peers {
 struct WindowNotice {
   std::atomic<std::uint64_t> turn;  // odd: it is open, and peers map it; even: it is not, and they let go of it
   gpu::IpcHandle handle;            // while it is open
-  std::uint64_t offset;             // in what the handle opens
+  std::uint64_t pieces;             // 0: the handle opens it; else so many, whose files each peer has been handed
+  std::uint64_t offset;             // in what the handle opens, or the pieces make up
 };
 
 /// Zeroed as it is made, and written by one rank.

@@ -35,6 +35,7 @@ SliceMemory::SliceMemory(const std::shared_ptr<gpu::Device>& device, gpu::Addres
   if (device->captures(behind))
     throw UsageError("no CUDA graph can capture a call that several processes move; use_processes(1) meanwhile");
   WindowMemory window(device, begin, bytes, nullptr);
+  if (window.pieces()) throw UsageError("memory: helpers map that of cudaMalloc, and this is of cuMemCreate");
   handle_ = window.handle();
   offset_ = window.offset();
   const gpu::Device::Current current(*device_);

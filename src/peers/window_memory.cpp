@@ -24,13 +24,17 @@ WindowMemory::WindowMemory(std::shared_ptr<gpu::Device> device, gpu::Address beg
   const gpu::BesideCaptures beside(driver);
   gpu::Address base = 0;
   std::size_t whole = 0;
-  if (driver.cuMemGetAddressRange(&base, &whole, begin) != gpu::kSuccess ||
-      driver.cuIpcGetMemHandle(&handle_, base) != gpu::kSuccess || begin + bytes > base + whole)
-    throw UsageError(
-        "memory: " + std::to_string(bytes) + " bytes on GPU " + std::to_string(device_->ordinal()) +
-        " that no other process can map: not of one cudaMalloc (of torch's expandable segments, perhaps, " +
-        "or of several allocations)");
-  offset_ = begin - base;
+  if (driver.cuMemGetAddressRange(&base, &whole, begin) == gpu::kSuccess && begin + bytes <= base + whole &&
+      driver.cuIpcGetMemHandle(&handle_, base) == gpu::kSuccess) {
+    offset_ = begin - base;
+    return;
+  }
+  try {
+    offset_ = begin - pieces_.emplace(device_, begin, bytes).begin();
+  } catch (const UsageError& error) {
+    throw UsageError("memory: " + std::to_string(bytes) + " bytes on GPU " + std::to_string(device_->ordinal()) +
+                     " that no other process can map: " + error.what());
+  }
 }
 
 void WindowMemory::retire() {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "device/gpu/memory.h"
+#include "device/gpu/memory_pieces.h"
 
 namespace lanecast::peers {
 
@@ -22,7 +23,9 @@ class WindowMemory {
   gpu::Address begin() const { return begin_; }
   std::size_t bytes() const { return bytes_; }
   const gpu::Device& device() const { return *device_; }
-  /// Of the allocation that it lies in, and where.
+  /// Of memory that the program has mapped by itself; null: a handle opens it.
+  const gpu::MemoryPieces* pieces() const { return pieces_ ? &*pieces_ : nullptr; }
+  /// Of the allocation that it lies in, and where; with pieces, where in these.
   const gpu::IpcHandle& handle() const { return handle_; }
   std::size_t offset() const { return offset_; }
 
@@ -39,6 +42,7 @@ class WindowMemory {
   gpu::Address begin_;
   std::size_t bytes_, offset_ = 0;
   gpu::IpcHandle handle_{};
+  std::optional<gpu::MemoryPieces> pieces_;
   std::atomic<bool> retired_{false};
   std::atomic<std::shared_ptr<WindowMemory>> self_;
 };

@@ -20,6 +20,7 @@ Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members, 
       board_(board),
       table_(agreed(members, [&] { return gpu::PinnedMemory(device_, sizeof(gpu::WindowTable)); })),
       own_(gpu::kMostWindows),
+      files_(members),
       news_(members.size),
       opened_(members.size) {
   for (auto& windows : opened_) windows.resize(gpu::kMostWindows);
@@ -27,9 +28,9 @@ Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members, 
 
 std::uint64_t Windows::taken() const { return *static_cast<volatile gpu::u64*>(&on_host().taken); }
 
-void Windows::take_turn(std::size_t number) {
+void Windows::take_turn(std::size_t number, int turns) {
   HostPage& page = board_.of(rank_);
-  ++own_[number].turn;
+  own_[number].turn += turns;
   // Release, both: whoever sees the news sees the turn, and who sees the turn the rest of the notice.
   page.notices[number].turn.store(own_[number].turn, std::memory_order_release);
   page.news.fetch_add(1, std::memory_order_release);
@@ -39,14 +40,36 @@ bool Windows::open(std::shared_ptr<WindowMemory> memory) {
   if (memory->device().ordinal() != device_->ordinal()) return false;
   const auto free = std::ranges::find(own_, nullptr, &OwnWindows::memory);
   if (free == own_.end()) return false;
-  const std::size_t number = free - own_.begin();
-  WindowNotice& notice = board_.of(rank_).notices[number];
-  notice.handle = memory->handle();
-  notice.offset = memory->offset();
+  for (int q = 0; memory->pieces() && q < board_.size(); ++q)
+    if (q != rank_) free->to_hand.push_back(q);
   free->memory = std::move(memory);
   ++used_;
-  take_turn(number);
+  announce(free - own_.begin());
   return true;
+}
+
+void Windows::announce(std::size_t number) {
+  OwnWindows& own = own_[number];
+  const gpu::MemoryPieces* const pieces = own.memory->pieces();
+  if (!own.to_hand.empty()) {
+    try {
+      files_.hand(*pieces, {number, own.turn + 1}, own.to_hand, board_);
+    } catch (...) {
+      give_up(number);
+      throw;
+    }
+    if (!own.to_hand.empty()) return take_turn(number, 0);  // whoever has got files takes them, which makes room
+  }
+  WindowNotice& notice = board_.of(rank_).notices[number];
+  notice.handle = own.memory->handle();
+  notice.pieces = pieces ? pieces->bytes_of_each().size() : 0;
+  notice.offset = own.memory->offset();
+  take_turn(number);
+}
+
+void Windows::give_up(std::size_t number) {
+  own_[number].to_hand.clear();
+  take_turn(number, 2);
 }
 
 bool Windows::all_follow(std::size_t number) const {
@@ -62,7 +85,15 @@ void Windows::look_at_own() {
     OwnWindows& own = own_[number];
     if (!own.memory) continue;
     const bool open = own.turn % 2 == 1;
-    if (open && own.memory->retired()) {
+    if (!own.to_hand.empty() && own.memory->retired()) {
+      give_up(number);
+    } else if (!own.to_hand.empty()) {
+      try {
+        announce(number);
+      } catch (const Error& error) {
+        std::fprintf(stderr, "lanecast: registered memory is copied: %s\n", error.what());
+      }
+    } else if (open && own.memory->retired()) {
       own.usable = false;
       take_turn(number);
     } else if (open) {
@@ -74,27 +105,37 @@ void Windows::look_at_own() {
   }
 }
 
+gpu::Address Windows::map(Opened& opened, int member, std::size_t number, std::uint64_t turn) {
+  const WindowNotice& notice = board_.of(member).notices[number];
+  const gpu::Address base =
+      notice.pieces == 0 ? opened.emplace<gpu::OpenedMemory>(device_, notice.handle).address()
+                         : opened.emplace<gpu::OpenedPieces>(files_.open(device_, member, {number, turn})).address();
+  return base + notice.offset;
+}
+
 void Windows::follow(int member) {
   const HostPage& theirs = board_.of(member);
   // Acquire: pairs with take_turn(); and before the notices, so that none is missed.
   const std::uint64_t news = theirs.news.load(std::memory_order_acquire);
   if (news == news_[member]) return;
   news_[member] = news;
+  files_.look();
   const gpu::Device::Current current(*device_);
   for (std::size_t number = 0; number < own_.size(); ++number) {
-    const WindowNotice& notice = theirs.notices[number];
     std::atomic<std::uint64_t>& followed = board_.of(rank_).followed[member][number];
-    const std::uint64_t turn = notice.turn.load(std::memory_order_acquire);  // pairs with take_turn()
-    if (turn == followed.load(std::memory_order_relaxed)) continue;          // nobody else writes it
-    std::optional<gpu::OpenedMemory>& opened = opened_[member][number];
-    opened.reset();
+    // Acquire: pairs with take_turn().
+    const std::uint64_t turn = theirs.notices[number].turn.load(std::memory_order_acquire);
+    if (turn == followed.load(std::memory_order_relaxed)) continue;  // nobody else writes it
+    Opened& opened = opened_[member][number];
+    opened = std::monostate();
     gpu::u64 at = 0;
     try {
-      if (turn % 2 == 1) at = opened.emplace(device_, notice.handle).address() + notice.offset;
+      if (turn % 2 == 1) at = map(opened, member, number, turn);
     } catch (const Error& error) {  // never followed: the member never offers it, and calls go through slots
       std::fprintf(stderr, "lanecast: rank %d's memory cannot be mapped: %s\n", member, error.what());
       continue;
     }
+    files_.forget(member, {number, turn});
     // The kernels of a call that offers the window come after what the member hears here.
     *static_cast<volatile gpu::u64*>(&on_host().at[member][number]) = at;
     followed.store(turn, std::memory_order_release);  // pairs with all_follow()

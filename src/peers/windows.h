@@ -4,10 +4,11 @@
 #pragma once
 
 #include <memory>
-#include <optional>
+#include <variant>
 #include <vector>
 
 #include "peers/host_board.h"
+#include "peers/window_files.h"
 #include "peers/window_memory.h"
 
 namespace lanecast::peers {
@@ -21,7 +22,8 @@ class Windows {
   Windows(const Windows&) = delete;
   Windows& operator=(const Windows&) = delete;
 
-  /// Opens a window; no other rank need do so. False where there are too many, or the memory is another GPU's.
+  /// Opens a window; no other rank need do so. False where there are too many, or the memory is another GPU's. Throws
+  /// TransportError where its files cannot be had, or handed over.
   bool open(std::shared_ptr<WindowMemory> memory);
   /// Does what the members' notices ask for, and takes note of what they have done. Blocks for nobody.
   void look();
@@ -38,14 +40,23 @@ class Windows {
   struct OwnWindows {
     std::shared_ptr<WindowMemory> memory;  // null: the number is free
     std::uint64_t turn = 0;
-    bool usable = false;  // all members have mapped it
+    bool usable = false;       // all members have mapped it
+    std::vector<int> to_hand;  // members without its files so far, before which nobody hears of it
   };
+  /// What a member has mapped of another one.
+  using Opened = std::variant<std::monostate, gpu::OpenedMemory, gpu::OpenedPieces>;
 
   gpu::WindowTable& on_host() const { return *reinterpret_cast<gpu::WindowTable*>(table_.host()); }
-  void take_turn(std::size_t number);
+  void take_turn(std::size_t number, int turns = 1);
+  /// Tells the members of an own window, once they have its files.
+  void announce(std::size_t number);
+  /// Of one that they have not heard of; those who have its files let go of them.
+  void give_up(std::size_t number);
   bool all_follow(std::size_t number) const;
   void look_at_own();
   void follow(int member);
+  /// Where it lies here.
+  gpu::Address map(Opened& opened, int member, std::size_t number, std::uint64_t turn);
   bool all_have_gone() const;
   /// Peers may still have it mapped: it stays until this process ends.
   void leave_mapped();
@@ -56,8 +67,9 @@ class Windows {
   gpu::PinnedMemory table_;
   std::vector<OwnWindows> own_;  // by number
   std::size_t used_ = 0;
-  std::vector<std::uint64_t> news_;                                    // by member: what has been followed
-  std::vector<std::vector<std::optional<gpu::OpenedMemory>>> opened_;  // by member and number
+  WindowFiles files_;
+  std::vector<std::uint64_t> news_;          // by member: what has been followed
+  std::vector<std::vector<Opened>> opened_;  // by member and number
 };
 
 }  // namespace lanecast::peers

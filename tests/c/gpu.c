@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pieces.h"
 #include "rank_on_gpu.h"
 
 /* ---- Collectives ---- */
@@ -242,14 +243,12 @@ static void registered(void) {
 }
 
 /* Memory that the program has got by itself: a part of it is mapped, and stays the program's. */
-static void adopted_memory(void) {
+static void adopted_memory(Address mine) {
   lanecastMemory_t memory;
   lanecastError_t error;
   unsigned long long before = 0, after = 0;
   int done = 0;
-  Address mine;
   int32_t* const numbers = malloc(kLong * sizeof *numbers);
-  EXPECT(!mem_alloc(&mine, (kLong + 64) * sizeof *numbers));
   void* const own = pointer(mine + 16 * (Address)rank);
   EXPECT(lanecastMemoryAdopt(&memory, NULL, 64, rank, &error) == lanecastUsageError && strstr(error.text, "begin"));
   EXPECT(lanecastMemoryAdopt(&memory, own, 64, -2, &error) == lanecastUsageError && strstr(error.text, "device"));
@@ -277,8 +276,15 @@ static void adopted_memory(void) {
   SUCCEEDS(lanecastEnqueue(&call, rank, NULL, comm)); /* here the peers let go */
   SUCCEEDS(lanecastCommSynchronize(comm));
   SUCCEEDS(lanecastBarrier(comm));
-  EXPECT(!mem_free(mine));
   free(numbers);
+}
+
+static void memory_of_the_program(void) {
+  Address mine;
+  EXPECT(!mem_alloc(&mine, (kLong + 64) * sizeof(int32_t)));
+  adopted_memory(mine);
+  EXPECT(!mem_free(mine));
+  adopted_memory(two_pieces(rank) + kPiece - kLong); /* from one piece to the other */
 }
 
 static void shared_gpu(lanecastConfig_t config) {
@@ -335,7 +341,7 @@ int main(int argc, char** argv) {
   messages();
   symmetric(config);
   registered();
-  adopted_memory();
+  memory_of_the_program();
   misuse();
   shared_gpu(config);
   absent_peer(config);

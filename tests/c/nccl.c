@@ -10,6 +10,7 @@
 #include "driver.h"
 #include "expect.h"
 #include "nccl_succeeds.h"
+#include "pieces.h"
 
 static int size;
 
@@ -210,6 +211,10 @@ static void memory_of_nccl(int on_one_host) {
   NCCLCHECK(ncclCommRegister(comm, (void*)(uintptr_t)own, sizeof(float) * kRegistered, &again));
   EXPECT((reduced((float*)(uintptr_t)own) > 0) == on_one_host);
   NCCLCHECK(ncclCommDeregister(comm, again));
+  void* const mapped = (void*)(uintptr_t)(two_pieces(rank) + kPiece - 64);
+  NCCLCHECK(ncclCommWindowRegister(comm, mapped, sizeof(float) * kRegistered, &window, NCCL_WIN_COLL_SYMMETRIC));
+  EXPECT((reduced(mapped) > 0) == on_one_host);
+  NCCLCHECK(ncclCommWindowDeregister(comm, window));
   EXPECT(ncclCommRegister(comm, NULL, 1, &handle) == ncclInvalidArgument && !handle);
   EXPECT(ncclCommRegister(NULL, (void*)(uintptr_t)own, 1, &handle) == ncclInvalidArgument);
   EXPECT(ncclCommRegister(comm, (void*)(uintptr_t)own, (size_t)1 << 40, &handle) == ncclInvalidUsage);

@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-import lanecast
-from campaign import Campaign, expected_error
+from campaign import Campaign
 from lanecast.communicator import Communicator
 from streams import numbers, total, unequal
 from symmetric_memory import everyone
@@ -26,9 +25,8 @@ def expandable() -> bool:
 
 def run(campaign: Campaign) -> None:
     if campaign.on_gpu and expandable():
-        campaign.check("expandable segments are not registered", partial(_refused, campaign))
         campaign.check("calls on expandable segments", partial(_plain, campaign))
-    elif campaign.on_gpu:
+    if campaign.on_gpu:
         campaign.check("calls on registered memory", partial(_registered, campaign))
         campaign.check("registered memory comes and goes", partial(_come_and_go, campaign))
         campaign.check("registered memory in a graph", partial(_in_a_graph, campaign))
@@ -136,8 +134,3 @@ def _plain(campaign: Campaign, comm: Communicator) -> list[str]:
     room = campaign.size * campaign.large
     one, two = _memory(campaign, room), _memory(campaign, room)
     return [line for kind in _KINDS for here in (one, two) for line in _tried(campaign, comm, kind, (one, here), 1)]
-
-
-def _refused(campaign: Campaign, comm: Communicator) -> list[str]:
-    memory = _memory(campaign, campaign.large)
-    return expected_error(lambda: comm.register(memory), lanecast.UsageError, f"rank {campaign.rank}", "expandable")

@@ -59,9 +59,11 @@ const char* gpu_host_held() {
   int opened = 0, retained = 0;
   for (const auto& [address, allocation] : state().memory) opened += allocation.opened;
   for (const Device& device : state().devices) retained += device.retained;
-  std::snprintf(text, sizeof text, "memory %d opened %d pinned %d streams %d events %d modules %d contexts %d",
-                static_cast<int>(state().memory.size()) - opened, opened, static_cast<int>(state().pinned.size()),
-                state().streams.load(), state().events.load(), state().modules.load(), retained);
+  const int memory = static_cast<int>(state().memory.size() + state().reserved.size()) - opened + state().physical_made;
+  opened += state().physical_imported;
+  std::snprintf(text, sizeof text, "memory %d opened %d pinned %d streams %d events %d modules %d contexts %d", memory,
+                opened, static_cast<int>(state().pinned.size()), state().streams.load(), state().events.load(),
+                state().modules.load(), retained);
   return text;
 }
 

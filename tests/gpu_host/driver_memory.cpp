@@ -87,7 +87,7 @@ int cuIpcGetMemHandle(std::array<char, 64>* handle, std::uint64_t address) {
   if (const int result = arranged("cuIpcGetMemHandle")) return result;
   const std::lock_guard lock(state().mutex);
   const auto found = state().memory.find(at(address));
-  if (found == state().memory.end() || !found->second.shareable) return kInvalidValue;
+  if (found == state().memory.end()) return kInvalidValue;
   const Handle mine{getpid(), found->second.file, found->second.bytes};
   std::memcpy(handle->data(), &mine, sizeof mine);
   return kOk;
@@ -139,13 +139,16 @@ int cuMemHostGetDevicePointer_v2(std::uint64_t* address, void* host, unsigned) {
 
 int cuMemGetAddressRange_v2(std::uint64_t* base, std::size_t* bytes, std::uint64_t address) {
   const std::lock_guard lock(state().mutex);
-  auto after = state().memory.upper_bound(at(address));
-  if (after == state().memory.begin()) return kInvalidValue;
-  --after;
-  if (at(address) >= after->first + after->second.bytes) return kInvalidValue;
-  if (base) *base = reinterpret_cast<std::uint64_t>(after->first);
-  if (bytes) *bytes = after->second.bytes;
-  return kOk;
+  const auto found_in = [&](const auto& all) {
+    auto after = all.upper_bound(at(address));
+    if (after == all.begin()) return false;
+    --after;
+    if (at(address) >= after->first + after->second.bytes) return false;
+    if (base) *base = reinterpret_cast<std::uint64_t>(after->first);
+    if (bytes) *bytes = after->second.bytes;
+    return true;
+  };
+  return found_in(state().memory) || found_in(state().pieces) ? kOk : kInvalidValue;
 }
 
 }  // extern "C"

@@ -36,8 +36,22 @@ enum Result2 {
 struct Allocation {
   int file = -1;
   std::size_t bytes = 0;
-  bool opened = false;    // another process' memory
-  bool shareable = true;  // by a handle of this driver
+  bool opened = false;  // another process' memory
+};
+
+/// Memory that has no address until it is mapped: a file, which other processes may import.
+struct Physical {
+  int file = -1, device = 0, handle_types = 0;
+  std::size_t bytes = 0;
+  bool imported = false;
+  int held = 0;  // references by handles
+  ~Physical();
+};
+
+/// What a part of a reserved range of addresses is backed by.
+struct MappedPiece {
+  std::shared_ptr<Physical> physical;
+  std::size_t bytes = 0;
 };
 
 struct Device {
@@ -56,6 +70,10 @@ struct State {
   std::mutex mutex;
   std::vector<Device> devices = std::vector<Device>(8);
   std::map<char*, Allocation> memory;
+  std::map<unsigned long long, std::shared_ptr<Physical>> physical;  // by handle
+  std::map<char*, std::size_t> reserved;
+  std::map<char*, MappedPiece> pieces;
+  std::atomic<int> physical_made{0}, physical_imported{0};  // and not gone
   std::map<void*, std::unique_ptr<char[]>> pinned;
   std::map<std::string, Arrangement> failing;  // results that calls of these names shall have
   std::map<std::string, Arrangement> slow;     // how many ms they take longer

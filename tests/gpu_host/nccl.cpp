@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cuda.h"
+#include "device/gpu/driver.h"
 #include "device/gpu/kernels/formats.cuh"
 #include "driver_state.h"
 
@@ -27,7 +28,8 @@ namespace {
 constexpr int kSystemError = 2, kInvalidArgument = 4, kInProgress = 7;
 constexpr std::size_t kSlotBytes = 1 << 20;
 constexpr int kMostRanks = 8;
-constexpr int kScaled = 5;  // an operator of the caller's: twice the sum, whatever its scalar
+constexpr std::size_t kPieces = 2 << 20;  // bytes of which mapped memory has a multiple
+constexpr int kScaled = 5;                // an operator of the caller's: twice the sum, whatever its scalar
 
 /// Of one rank for another: full until that has taken it.
 struct Mailbox {
@@ -209,8 +211,19 @@ extern "C" {
 
 // Of this driver.
 int cuCtxGetDevice(int* device);
-int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes);
-int cuMemFree_v2(std::uint64_t address);
+int cuCtxSynchronize();
+int cuMemGetAddressRange_v2(std::uint64_t* base, std::size_t* bytes, std::uint64_t address);
+int cuMemCreate(unsigned long long* handle, std::size_t bytes, const lanecast::gpu::PhysicalMemoryKind* kind,
+                unsigned long long flags);
+int cuMemAddressReserve(std::uint64_t* address, std::size_t bytes, std::size_t alignment, std::uint64_t wanted,
+                        unsigned long long flags);
+int cuMemAddressFree(std::uint64_t address, std::size_t bytes);
+int cuMemMap(std::uint64_t address, std::size_t bytes, std::size_t offset, unsigned long long handle,
+             unsigned long long flags);
+int cuMemUnmap(std::uint64_t address, std::size_t bytes);
+int cuMemSetAccess(std::uint64_t address, std::size_t bytes, const lanecast::gpu::MemoryAccess* wanted,
+                   std::size_t count);
+int cuMemRelease(unsigned long long handle);
 
 struct UniqueId {
   char bytes[128];
@@ -320,16 +333,29 @@ int ncclCommSplit(Handle parent, int color, int key, Handle* part, void*) {
 }
 int ncclRedOpCreatePreMulSum(int* op, void*, int, int, Handle) { return *op = kScaled, kOk; }
 int ncclRedOpDestroy(int, Handle) { return kOk; }
-/// As NCCL's own: the driver has no handle for it that another process could open.
+/// As NCCL's own: of a range that it maps. GPU_HOST_NCCL_UNSHARED: no other process can map it.
 int ncclMemAlloc(void** at, std::size_t bytes) {
+  const lanecast::gpu::PhysicalMemoryKind kind{
+      .type = 1,
+      .handle_types = std::getenv("GPU_HOST_NCCL_UNSHARED") ? 0 : lanecast::gpu::kMemoryByFile,
+      .location = {.device = current()->ordinal},
+  };
+  const std::size_t whole = (bytes + kPieces - 1) / kPieces * kPieces;
+  const lanecast::gpu::MemoryAccess access{.location = kind.location};
+  unsigned long long handle = 0;
   std::uint64_t address = 0;
-  if (cuMemAlloc_v2(&address, bytes) != 0) return kSystemError;
-  *at = reinterpret_cast<void*>(address);
-  const std::lock_guard lock(state().mutex);
-  return state().memory.at(static_cast<char*>(*at)).shareable = false, kOk;
+  if (cuMemCreate(&handle, whole, &kind, 0) != 0 || cuMemAddressReserve(&address, whole, 0, 0, 0) != 0 ||
+      cuMemMap(address, whole, 0, handle, 0) != 0 || cuMemSetAccess(address, whole, &access, 1) != 0 ||
+      cuMemRelease(handle) != 0)
+    return kSystemError;
+  return *at = reinterpret_cast<void*>(address), kOk;
 }
 int ncclMemFree(void* at) {
-  return cuMemFree_v2(reinterpret_cast<std::uint64_t>(at)) == 0 ? static_cast<int>(kOk) : kSystemError;
+  const auto address = reinterpret_cast<std::uint64_t>(at);
+  std::size_t bytes = 0;
+  if (cuCtxSynchronize() != 0 || cuMemGetAddressRange_v2(nullptr, &bytes, address) != 0) return kSystemError;
+  return cuMemUnmap(address, bytes) == 0 && cuMemAddressFree(address, bytes) == 0 ? static_cast<int>(kOk)
+                                                                                  : kSystemError;
 }
 int ncclCommRegister(Handle, void* buffer, std::size_t, void** handle) { return *handle = buffer, kOk; }
 int ncclCommDeregister(Handle, void*) { return kOk; }

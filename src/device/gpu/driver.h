@@ -24,6 +24,7 @@ using Function = struct CUfunc_st*;
 using Graph = struct CUgraph_st*;
 using UserObject = struct CUuserObject_st*;
 using IpcHandle = std::array<char, 64>;
+using PhysicalMemory = unsigned long long;  // CUmemGenericAllocationHandle
 
 // Results and flags by the names of cuda.h, from CU_ on; HIP has the same numbers.
 inline constexpr int kSuccess = 0;
@@ -35,6 +36,9 @@ inline constexpr unsigned kMemHostAllocPortable = 1;
 inline constexpr unsigned kMemHostAllocDeviceMap = 2;
 inline constexpr unsigned kIpcLazyEnablePeerAccess = 1;
 inline constexpr int kPointerDeviceOrdinal = 9;
+inline constexpr int kMemoryOfDevice = 1;         // LOCATION_TYPE_DEVICE
+inline constexpr int kMemoryByFile = 1;           // HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+inline constexpr int kMemoryReadAndWritten = 3;   // ACCESS_FLAGS_PROT_READWRITE
 inline constexpr int kFunctionSharedRoom = 8;     // FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kRemoteWritesOrdered = 100;  // GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 
@@ -62,6 +66,22 @@ struct LaunchConfig {
   Stream stream;
   const LaunchAttribute* attributes;
   unsigned attribute_count;
+};
+
+/// Where physical memory lies, how it may be shared, and who may access it, likewise.
+struct MemoryLocation {
+  int type = kMemoryOfDevice;
+  int device = 0;
+};
+struct PhysicalMemoryKind {
+  int type = 0, handle_types = 0;
+  MemoryLocation location;
+  void* windows = nullptr;
+  unsigned char flags[8] = {};
+};
+struct MemoryAccess {
+  MemoryLocation location;
+  int flags = kMemoryReadAndWritten;
 };
 
 /// The calls are named as in cuda.h, where a macro may lead such a name to a later version: the quoted symbol. HIP's
@@ -196,12 +216,30 @@ class Driver {
   int (*const hipExtMallocWithFlags)(void**, std::size_t, unsigned) = hip("hipExtMallocWithFlags");
   int (*const hipMemcpyAsync)(void*, const void*, std::size_t, int, Stream) = hip("hipMemcpyAsync");
 
-  // Null in an older driver.
+  // Null in an older driver, and in AMD's.
   int (*const cuThreadExchangeStreamCaptureMode)(int*) = optional("cuThreadExchangeStreamCaptureMode",
                                                                   "hipThreadExchangeStreamCaptureMode");  // 10.1
   int (*const cuStreamGetCaptureInfo)(Stream, int* status, std::uint64_t* number, Graph*, const void** after,
                                       std::size_t* afters) = optional("cuStreamGetCaptureInfo_v2",
                                                                       "hipStreamGetCaptureInfo_v2");  // 11.3
+  int (*const cuMemRetainAllocationHandle)(PhysicalMemory*, void*) = optional("cuMemRetainAllocationHandle",
+                                                                              nullptr);  // 11.0, as what follows
+  int (*const cuMemGetAllocationPropertiesFromHandle)(PhysicalMemoryKind*, PhysicalMemory) =
+      optional("cuMemGetAllocationPropertiesFromHandle", nullptr);
+  int (*const cuMemExportToShareableHandle)(void*, PhysicalMemory, int type,
+                                            unsigned long long flags) = optional("cuMemExportToShareableHandle",
+                                                                                 nullptr);
+  int (*const cuMemImportFromShareableHandle)(PhysicalMemory*, void*,
+                                              int type) = optional("cuMemImportFromShareableHandle", nullptr);
+  int (*const cuMemAddressReserve)(Address*, std::size_t, std::size_t alignment, Address wanted,
+                                   unsigned long long flags) = optional("cuMemAddressReserve", nullptr);
+  int (*const cuMemAddressFree)(Address, std::size_t) = optional("cuMemAddressFree", nullptr);
+  int (*const cuMemMap)(Address, std::size_t, std::size_t offset, PhysicalMemory,
+                        unsigned long long flags) = optional("cuMemMap", nullptr);
+  int (*const cuMemUnmap)(Address, std::size_t) = optional("cuMemUnmap", nullptr);
+  int (*const cuMemSetAccess)(Address, std::size_t, const MemoryAccess*, std::size_t) = optional("cuMemSetAccess",
+                                                                                                 nullptr);
+  int (*const cuMemRelease)(PhysicalMemory) = optional("cuMemRelease", nullptr);
   int (*const cuUserObjectCreate)(UserObject*, void* object, void (*destroy)(void*), unsigned references,
                                   unsigned flags) = optional("cuUserObjectCreate", nullptr);  // 11.3
   int (*const cuGraphRetainUserObject)(Graph, UserObject, unsigned references,
