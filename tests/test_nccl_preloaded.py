@@ -112,12 +112,36 @@ def test_communicators_made_in_one_group_are_left_to_nccl(tmp_path: Path) -> Non
         assert said.count("collectives and messages go by Lanecast") == 0
 
 
+COPIED = ("Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter")  # by Lanecast, wherever they lie
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_symmetric_windows_made_in_a_group(ranks: int, tmp_path: Path) -> None:
-    for said in outputs(program(tmp_path), ranks, tmp_path, "windows", env=preloaded()):
-        for name in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter"):
-            assert re.search(rf"{name} of 1003 elements .* by NCCL: its buffers lie in symmetric windows", said), name
+@pytest.mark.parametrize("how", ["windows", "left"])
+def test_symmetric_windows_made_in_a_group(ranks: int, how: str, tmp_path: Path) -> None:
+    """In memory that NCCL's allocator has mapped, so that peers map it by a file; closed by the program, or by the
+    communicator's end."""
+    for said in outputs(program(tmp_path), ranks, tmp_path, how, env=preloaded()):
+        for name in ("AllReduce", "AllGather", "ReduceScatter"):
+            assert re.search(rf"{name} of 1003 elements .*, in symmetric windows by Lanecast: .", said), name
+            assert re.search(rf"{name} of [1-9]\d{{5}} elements .*, in symmetric windows by Lanecast: .", said), name
+        for name in COPIED:
+            assert re.search(rf"{name} of 1003 .* by NCCL: its buffers lie in symmetric windows, where", said), name
+        # The peers have mapped the windows by the second long turn, if not in the calls before.
+        assert int(re.search(r"(\d+) calls have copied nothing, in windows", said)[1]) in {6, 9}  # type: ignore[index]
+
+
+@pytest.mark.timeout(400)
+def test_windows_that_no_other_process_can_map(tmp_path: Path) -> None:
+    for said in outputs(program(tmp_path), 2, tmp_path, "windows", env=preloaded(GPU_HOST_NCCL_UNSHARED="1")):
+        assert re.search(r"calls copy what lies in \d+ registered bytes: .*without CU_MEM_HANDLE_TYPE_POSIX_FILE", said)
+        assert re.search(r"AllReduce of 1003 elements .*, in symmetric windows by Lanecast: .", said)
+        assert "calls have copied nothing" not in said
+
+
+@pytest.mark.timeout(400)
+def test_no_file_is_left_of_windows(tmp_path: Path) -> None:
+    outputs(program(tmp_path), 2, tmp_path, "many", env=preloaded())
 
 
 @pytest.mark.timeout(400)

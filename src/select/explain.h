@@ -22,6 +22,7 @@ struct Explanation {
     std::string algorithm, why;
   };
   std::vector<LeftOut> left_out;  // what could not be taken, or of what nothing is known
+  bool nccl_is_tried = false;     // on GPUs, since nobody has timed it there
 
   /// One sentence.
   std::string reason() const;

@@ -79,6 +79,7 @@ Explanation explain(const PeerQuestion& question, const PeerLines& lines) {
   Explanation found;
   found.kind = traffic.kind;
   found.bytes = traffic.bytes;
+  found.nccl_is_tried = question.is_tried;
   found.links = "assumed, as on two H200s; `lanecast tune --device cuda` measures";
   for (std::size_t k = 0; k < kPeerEngines.size(); ++k) {
     const auto engine = static_cast<PeerEngine>(k);

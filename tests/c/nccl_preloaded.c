@@ -3,7 +3,8 @@
  * against lanecast/nccl.h with NCCL's names. One process for each rank, which find each other by a file. Prints what
  * went wrong.
  *
- *     nccl_preloaded RANK RANKS FILE [group|two|windows|long|fork|bench] */
+ *     nccl_preloaded RANK RANKS FILE [group|two|windows|left|many|long|fork|bench] */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,25 +175,83 @@ static double seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Calls on symmetric windows that were made in a group are NCCL's, also where the other ranks leave out what a root
- * alone has; those before and after are Lanecast's. */
-static void windows(void) {
+static int open_files(void) {
+  int count = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (folder && readdir(folder)) ++count;
+  closedir(folder);
+  return count;
+}
+
+/* Messages long enough to be offered to the peers. */
+enum { kLongShare = (512 << 10) / sizeof(float) + 3 };
+static void long_in_windows(int turns) {
+  const int whole = size * kLongShare;
+  float* const values = malloc((size_t)whole * sizeof *values);
+  for (int turn = 0; turn < turns; ++turn) {
+    for (int i = 0; i < whole; ++i) values[i] = value(rank, i);
+    EXPECT(!to_device((Address)(uintptr_t)from, values, (size_t)whole * sizeof *values, (Stream)stream));
+    EXPECT(!drain((Stream)stream));
+    NCCLCHECK(ncclAllReduce(from, to, (size_t)whole, ncclFloat, ncclSum, comm, stream));
+    EXPECT(!to_host(values, (Address)(uintptr_t)to, (size_t)whole * sizeof *values, (Stream)stream));
+    EXPECT(!drain((Stream)stream));
+    int wrong = 0;
+    for (int i = 0; i < whole; ++i) wrong += values[i] != sum_at(i);
+    NCCLCHECK(ncclReduceScatter(from, to, kLongShare, ncclFloat, ncclSum, comm, stream));
+    EXPECT(!to_host(values, (Address)(uintptr_t)to, kLongShare * sizeof *values, (Stream)stream));
+    EXPECT(!drain((Stream)stream));
+    for (int i = 0; i < kLongShare; ++i) wrong += values[i] != sum_at(rank * kLongShare + i);
+    NCCLCHECK(ncclAllGather(from, to, kLongShare, ncclFloat, comm, stream));
+    EXPECT(!to_host(values, (Address)(uintptr_t)to, (size_t)whole * sizeof *values, (Stream)stream));
+    EXPECT(!drain((Stream)stream));
+    for (int i = 0; i < whole; ++i) wrong += values[i] != value(i / kLongShare, i % kLongShare);
+    EXPECT(wrong == 0);
+  }
+  free(values);
+}
+
+/* Calls on symmetric windows that were made in a group, also where the other ranks leave out what a root alone has;
+ * then without. stay: the windows, until the communicator has gone. */
+static void windows(int stay) {
   ncclWindow_t first = NULL, second = NULL;
   void *in = NULL, *out = NULL;
+  const size_t bytes = (size_t)size * kLongShare * sizeof(float);
   const int root = size - 1;
-  NCCLCHECK(ncclMemAlloc(&in, sizeof host));
-  NCCLCHECK(ncclMemAlloc(&out, sizeof host));
+  NCCLCHECK(ncclMemAlloc(&in, bytes));
+  NCCLCHECK(ncclMemAlloc(&out, bytes));
   from = in, to = out;
   NCCLCHECK(ncclGroupStart());
-  NCCLCHECK(ncclCommWindowRegister(comm, in, sizeof host, &first, NCCL_WIN_COLL_SYMMETRIC));
-  NCCLCHECK(ncclCommWindowRegister(comm, out, sizeof host, &second, NCCL_WIN_COLL_SYMMETRIC));
+  NCCLCHECK(ncclCommWindowRegister(comm, in, bytes, &first, NCCL_WIN_COLL_SYMMETRIC));
+  NCCLCHECK(ncclCommWindowRegister(comm, out, bytes, &second, NCCL_WIN_COLL_SYMMETRIC));
   NCCLCHECK(ncclGroupEnd());
   collectives(root);
-  NCCLCHECK(ncclCommWindowDeregister(comm, first));
-  NCCLCHECK(ncclCommWindowDeregister(comm, second));
-  collectives(0);
+  long_in_windows(3);
+  if (stay) NCCLCHECK(ncclCommDestroy(comm));
+  if (stay) comm = NULL;
+  if (!stay) NCCLCHECK(ncclCommWindowDeregister(comm, first));
+  if (!stay) NCCLCHECK(ncclCommWindowDeregister(comm, second));
+  if (!stay) collectives(0);
   NCCLCHECK(ncclMemFree(in));
   NCCLCHECK(ncclMemFree(out));
+}
+
+/* Nothing is left of windows and registrations that have been closed. */
+static void many_windows(void) {
+  int before = 0;
+  for (int turn = 0; turn < 102; ++turn) {
+    ncclWindow_t window = NULL;
+    void *memory = NULL, *handle = NULL;
+    NCCLCHECK(ncclMemAlloc(&memory, sizeof host));
+    NCCLCHECK(ncclCommWindowRegister(comm, memory, sizeof host, &window, NCCL_WIN_COLL_SYMMETRIC));
+    for (int k = 0; k < 2; ++k) NCCLCHECK(ncclCommRegister(comm, memory, sizeof host, &handle));
+    NCCLCHECK(ncclAllReduce(from, to, kCount, ncclFloat, ncclSum, comm, stream));
+    for (int k = 0; k < 2; ++k) NCCLCHECK(ncclCommDeregister(comm, handle));
+    NCCLCHECK(ncclCommWindowDeregister(comm, window));
+    NCCLCHECK(ncclMemFree(memory));
+    for (int k = 0; k < 3 && (turn == 1 || turn == 101); ++k) collectives(0); /* in which peers let go */
+    if (turn == 1) before = open_files();
+  }
+  EXPECT(open_files() == before);
 }
 
 /* A child that uses what it has from its parent ends well, also by exit(), and the parent goes on. */
@@ -315,7 +374,9 @@ int main(int argc, char** argv) {
   if (size > 1) parts();
   registered();
   if (other) second(other);
-  if (strcmp(how, "windows") == 0) windows();
+  if (strcmp(how, "windows") == 0 || strcmp(how, "left") == 0) windows(strcmp(how, "left") == 0);
+  if (!comm) return failures ? EXIT_FAILURE : EXIT_SUCCESS;
+  if (strcmp(how, "many") == 0) many_windows();
   if (strcmp(how, "long") == 0) long_messages();
   if (strcmp(how, "fork") == 0) in_a_child();
   if (strcmp(how, "bench") == 0) bench();

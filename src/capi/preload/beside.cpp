@@ -3,12 +3,20 @@
 
 #include <pthread.h>
 
+#include <string>
 #include <utility>
+
+#include "capi/preload/telling.h"
 
 namespace lanecast::preload {
 
 BesideNccl::~BesideNccl() {
-  for (auto& [handle, window] : windows) window->retire();
+  unsigned long long calls = 0;
+  if (info && lanecastCommRegisteredCalls(ours, &calls) == lanecastSuccess && calls != 0)
+    tell_info("rank " + std::to_string(rank) + ": " + std::to_string(calls) + " calls have copied nothing, in windows");
+  for (auto& [handle, known] : registered) known.memory->retire();
+  for (auto& [handle, window] : nccls_windows)
+    if (window.memory) window.memory->retire();
   lanecastCommDestroy(ours);
 }
 

@@ -34,20 +34,29 @@ struct BesideNccl {
   bool info = false;                // lines are wanted
   std::atomic<bool> failed{false};  // a call of ours has: ncclGetLastError has its text
 
-  std::mutex mutex;                                               // of what follows
-  std::set<std::string> told;                                     // which ways of which calls
-  std::map<void*, std::shared_ptr<peers::WindowMemory>> windows;  // by NCCL's handle of the registration
-  struct Symmetric {
+  std::mutex mutex;            // of what follows
+  std::set<std::string> told;  // which ways of which calls
+  /// By NCCL's handle of ncclCommRegister: one for the same memory again, which NCCL counts.
+  struct Registered {
+    std::shared_ptr<peers::WindowMemory> memory;
+    int times;
+  };
+  std::map<void*, Registered> registered;
+  /// Of ncclCommWindowRegister; memory: null where Lanecast has no window there.
+  struct NcclWindow {
     const char* begin;
     std::size_t bytes;
+    bool symmetric;
+    std::shared_ptr<peers::WindowMemory> memory;
   };
   /// By collective, elements and type: does Lanecast's own choice take NCCL? So often it has been asked.
   struct Preference {
     int asked = 0;
     bool is_nccl = false;
+    bool is_tried = false;  // only a trial in the job can tell
   };
   std::map<std::tuple<lanecastCollective_t, std::size_t, int>, Preference> preferences;
-  std::map<void*, Symmetric> symmetric;  // NCCL's windows
+  std::map<void*, NcclWindow> nccls_windows;
   std::atomic<bool> has_symmetric{false};
 };
 

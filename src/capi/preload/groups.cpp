@@ -67,7 +67,7 @@ ncclResult_t ended(ncclResult_t nccls, const Forks& forks) {
   const std::vector<ThreadGroup::Window> windows = std::exchange(group.windows, {});
   if (nccls == ncclSuccess) {
     settle_made(made);
-    for (const ThreadGroup::Window& window : windows) keep_symmetric(window);
+    for (const ThreadGroup::Window& window : windows) keep_window(window);
   }
   const ncclResult_t ours = group.messages.move();
   const ncclResult_t whole = nccls == ncclSuccess ? ours : nccls;

@@ -25,15 +25,16 @@ struct ThreadGroup {
   struct Window {
     NcclComm comm;
     void** where;  // likewise
-    const char* begin;
+    char* begin;
     std::size_t bytes;
+    bool symmetric;
   };
-  std::vector<Window> windows;  // symmetric ones
+  std::vector<Window> windows;
 };
 
 ThreadGroup& thread_group();
 
-/// Calls on it are NCCL's from now on.
-void keep_symmetric(const ThreadGroup::Window& window);
+/// One of NCCL's that is there now, and of Lanecast's from now on, where that can be.
+void keep_window(const ThreadGroup::Window& window);
 
 }  // namespace lanecast::preload

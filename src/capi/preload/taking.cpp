@@ -30,18 +30,23 @@ bool only_root_gets(const AskedOfNccl& asked) {
   return asked.collective == lanecastCollReduce || asked.collective == lanecastCollGather;
 }
 
-/// NCCL's own kernels for such windows need no copy either, and ours cannot map them. What a root alone has is not
-/// looked at: the others leave anything there, and all have to decide alike.
+/// What a root alone has is not looked at: the others leave anything there, and all have to decide alike.
 bool in_symmetric_windows(const AskedOfNccl& asked, BesideNccl& beside) {
   if (!beside.has_symmetric.load(std::memory_order_relaxed)) return false;  // registered by this thread, or before it
   const std::lock_guard lock(beside.mutex);
   const auto lies_in_one = [&](const void* at) {
     const auto* const byte = static_cast<const char*>(at);
-    for (const auto& [handle, window] : beside.symmetric)
-      if (byte >= window.begin && byte < window.begin + window.bytes) return true;
+    for (const auto& [handle, window] : beside.nccls_windows)
+      if (window.symmetric && byte >= window.begin && byte < window.begin + window.bytes) return true;
     return false;
   };
   return (only_root_sends(asked) || lies_in_one(asked.in)) && (only_root_gets(asked) || lies_in_one(asked.out));
+}
+
+/// Where the buffers lie in windows.
+bool can_copy_nothing(const AskedOfNccl& asked) {
+  return asked.collective == lanecastCollAllReduce || asked.collective == lanecastCollReduceScatter ||
+         asked.collective == lanecastCollAllGather;
 }
 
 Explanation explained(const AskedOfNccl& asked, const BesideNccl& beside) {
@@ -55,17 +60,19 @@ constexpr int kAskedAtMost = 16;
 
 /// The choice that Lanecast would make by itself is the same on all ranks at a communicator's n-th such call. NCCL's
 /// kernels then run by the program's communicator, and Lanecast needs no second one.
-bool chooses_nccl(const AskedOfNccl& asked, BesideNccl& beside) {
+BesideNccl::Preference preference(const AskedOfNccl& asked, BesideNccl& beside) {
   const std::lock_guard lock(beside.mutex);
   BesideNccl::Preference& known = beside.preferences[{asked.collective, asked.count, asked.type}];
-  if (known.asked >= kAskedAtMost) return known.is_nccl;
+  if (known.asked >= kAskedAtMost) return known;
   ++known.asked;
   try {
-    known.is_nccl = explained(asked, beside).chosen.algorithm == kNccl;
+    const Explanation found = explained(asked, beside);
+    known.is_nccl = found.chosen.algorithm == kNccl;
+    known.is_tried = found.nccl_is_tried;
   } catch (const std::exception&) {
     // What Lanecast refuses is told by the call itself.
   }
-  return known.is_nccl;
+  return known;
 }
 
 /// What the choice rests on, as `lanecast tune` and the cost model have it.
@@ -87,9 +94,12 @@ const char* left_to_nccl(const AskedOfNccl& asked, BesideNccl& beside) {
     if (asked.op < 0 || asked.op >= ncclNumOps) return "its operator is the program's own";
     if (asked.op == ncclAvg && is_whole(asked.type)) return "Lanecast has averages of floats alone";
   }
-  if (chooses_nccl(asked, beside)) return "Lanecast's own choice takes it";
-  if (in_symmetric_windows(asked, beside)) return "its buffers lie in symmetric windows of NCCL's";
-  return nullptr;
+  const BesideNccl::Preference known = preference(asked, beside);
+  if (known.is_nccl) return "Lanecast's own choice takes it";
+  if (!in_symmetric_windows(asked, beside)) return nullptr;
+  // A trial has no window, so it cannot tell what NCCL does there by multicast.
+  if (known.is_tried) return "nobody has timed NCCL's multicast in symmetric windows";
+  return can_copy_nothing(asked) ? nullptr : "its buffers lie in symmetric windows, where NCCL's kernels copy nothing";
 }
 
 lanecastCall_t as_ours(const AskedOfNccl& asked, int rank) {
@@ -107,12 +117,14 @@ lanecastCall_t as_ours(const AskedOfNccl& asked, int rank) {
 
 void tell_way(const AskedOfNccl& asked, BesideNccl& beside, const std::string& why) {
   if (!beside.info) return;
-  std::string what = std::string(asked.name) + " of " + std::to_string(asked.count) + " elements of type " +
-                     std::to_string(asked.type) + (reduces(asked) ? ", operator " + std::to_string(asked.op) : "");
+  const std::string where = in_symmetric_windows(asked, beside) ? ", in symmetric windows" : "";
+  const std::string what = std::string(asked.name) + " of " + std::to_string(asked.count) + " elements of type " +
+                           std::to_string(asked.type) +
+                           (reduces(asked) ? ", operator " + std::to_string(asked.op) : "") + where;
   {
     const std::lock_guard lock(beside.mutex);
     const std::string key = std::string(asked.name) + " " + std::to_string(std::bit_width(asked.count)) + " " +
-                            std::to_string(asked.type) + " " + std::to_string(asked.op) + " " + why;
+                            std::to_string(asked.type) + " " + std::to_string(asked.op) + where + " " + why;
     if (!beside.told.insert(key).second) return;
   }
   tell_info("rank " + std::to_string(beside.rank) + ": " + what +

@@ -73,6 +73,8 @@ class GpuCalls {
   /// each has put them, calls copy nothing to and from staging. Not collective. False where it does not serve: before
   /// the GPU is open, among several hosts, and with too many of them.
   bool open_window(std::shared_ptr<peers::WindowMemory> memory);
+  /// Maps what peers have opened, and lets go of what they have closed, as each call does; waits for nobody.
+  void look_at_windows();
   /// How many calls have made use of it.
   std::uint64_t calls_by_windows();
 

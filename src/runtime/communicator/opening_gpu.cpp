@@ -110,6 +110,12 @@ bool GpuCalls::open_window(std::shared_ptr<peers::WindowMemory> memory) {
   return executor_ && executor_->within_host() && executor_->within_host()->buffers.open_window(std::move(memory));
 }
 
+void GpuCalls::look_at_windows() {
+  const std::unique_lock lock = gate_.enter();
+  gate_.refuse_if_failed();
+  if (executor_ && executor_->within_host()) executor_->within_host()->buffers.look();
+}
+
 std::uint64_t GpuCalls::calls_by_windows() {
   const std::unique_lock lock = gate_.enter();
   return executor_ && executor_->within_host() ? executor_->within_host()->buffers.calls_by_windows() : 0;
