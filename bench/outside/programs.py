@@ -71,7 +71,6 @@ PROGRAMS = [
     Program("Fabric language model", "pytorch-lightning/examples/fabric/language_model", "train.py", wants="gpu"),
     Program("Fabric PPO, torch", _RL, f"train_torch.py {_RL_SMALL} --cuda", wants="gpu"),
     Program("Fabric image classifier", _DIGITS, _DIGITS_ONCE, 2, _fabric(2, "cuda"), "gpu"),
-    Program("Fabric PPO", _RL, f"train_fabric.py {_RL_SMALL}", 2, _fabric(2, "cuda"), "gpu"),
     Program("Fabric PPO, torch", _RL, f"train_torch.py {_RL_SMALL}", wants="cpu"),
     Program("Fabric PPO", _RL, f"train_fabric.py {_RL_SMALL}", 2, _fabric(2), "cpu"),
     Program("Fabric PPO, decoupled", _RL, f"train_fabric_decoupled.py {_RL_SMALL}", 3, _fabric(3), "cpu"),
