@@ -94,7 +94,7 @@ def _words(folder: Path) -> None:
     for program in ("pytorch/basics", "fabric/language_model"):
         data = folder / "pytorch-lightning/examples" / program / "data"
         data.mkdir(parents=True, exist_ok=True)
-        (data / "wikitext-2.txt").write_text(_shakespeare(folder).read_text()[:1_000_000])
+        (data / "wikitext-2.txt").write_text(_shakespeare(folder).read_text()[:730_000])
 
 
 _MAKERS: dict[str, Callable[[Path], None]] = {

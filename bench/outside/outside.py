@@ -87,7 +87,8 @@ def run(program: Program, way: str, checkouts: Path, limit_s: float, gpus: str) 
             started.terminate()  # torchrun ends its ranks
             said, ended = started.communicate()[0], f"not within {limit_s:.0f} s"
         seconds = time.monotonic() - began
-        lines = [[json.loads(line) for line in file.read_text().splitlines()] for file in sorted(noted.iterdir())]
+        texts = [file.read_text().splitlines() for file in sorted(noted.iterdir())]
+        lines = [[json.loads(line) for line in of_rank] for of_rank in texts if of_rank]
     times = [took for _, took, _ in lines[0][2:]] if lines else []
     found = Found(
         program.name, way, "well" if ended == "with 0" else ended, round(seconds, 1),
