@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,28 @@ def test_no_package_serves_nobody(folder: Path) -> None:
 def test_the_package_lies_beside_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LANECAST_KERNEL_FOLDER", raising=False)
     assert Path(_core.gpu_kernel_package()[0]) == Path(_core.__file__).parent / "lanecast-kernels"
+
+
+LOADED = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("_core", sys.argv[1])
+core = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(core)
+print(core.gpu_kernel_package()[0])
+"""
+
+
+def test_the_package_lies_beside_what_a_link_leads_to(tmp_path: Path) -> None:
+    """As where liblanecast_nccl.so is found under NCCL's name: kernels were compiled anew there, for a minute."""
+    for folder in ("real/lanecast-kernels", "place"):
+        (tmp_path / folder).mkdir(parents=True)
+    name = Path(_core.__file__).name
+    shutil.copy(_core.__file__, tmp_path / "real")
+    (tmp_path / "place" / name).symlink_to(tmp_path / "real" / name)
+    environment = {key: value for key, value in os.environ.items() if key != "LANECAST_KERNEL_FOLDER"}
+    words = [sys.executable, "-c", LOADED, str(tmp_path / "place" / name)]
+    said = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+    assert said == f"{tmp_path / 'real' / 'lanecast-kernels'}\n"
 
 
 SPOILT: dict[str, Callable[[bytes], bytes]] = {

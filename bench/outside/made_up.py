@@ -81,11 +81,20 @@ def _digits(folder: Path) -> None:
         (raw / f"{part}-labels-idx1-ubyte").write_bytes(b"\0\0\x08\x01" + head[0] + labels)
 
 
+def _llama(folder: Path) -> None:
+    import transformers
+
+    shape = {"hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 8, "intermediate_size": 512}
+    transformers.set_seed(7)
+    llama = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=1000, **shape))
+    llama.save_pretrained(folder / "DeepSpeedExamples/training/tensor_parallel/basic_example/small-llama")
+
+
 def _words(folder: Path) -> None:
     for program in ("pytorch/basics", "fabric/language_model"):
         data = folder / "pytorch-lightning/examples" / program / "data"
         data.mkdir(parents=True, exist_ok=True)
-        (data / "wikitext-2.txt").write_text(_shakespeare(folder).read_text()[:1_000_000])
+        (data / "wikitext-2.txt").write_text(_shakespeare(folder).read_text()[:730_000])
 
 
 _MAKERS: dict[str, Callable[[Path], None]] = {
@@ -93,6 +102,7 @@ _MAKERS: dict[str, Callable[[Path], None]] = {
     "accelerate": _bert,
     "pytorch-lightning/Datasets": _digits,
     "pytorch-lightning": _words,
+    "DeepSpeedExamples": _llama,
 }
 
 

@@ -71,7 +71,9 @@ def run(program: Program, way: str, checkouts: Path, limit_s: float, gpus: str) 
         shutil.copytree(checkouts / top, Path(scratch) / top, symlinks=True)
         noted = Path(scratch) / "noted"
         noted.mkdir()
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={program.ranks}"]
+        visible = len(gpus.split(",")) if gpus else torch.cuda.device_count()
+        ranks = min(program.ranks, visible) if _ON_GPUS else program.ranks
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
         through = ["-m", "lanecast.torch", "run"] if way == "run" else []
         began = time.monotonic()
         started = subprocess.Popen(
@@ -85,7 +87,8 @@ def run(program: Program, way: str, checkouts: Path, limit_s: float, gpus: str) 
             started.terminate()  # torchrun ends its ranks
             said, ended = started.communicate()[0], f"not within {limit_s:.0f} s"
         seconds = time.monotonic() - began
-        lines = [[json.loads(line) for line in file.read_text().splitlines()] for file in sorted(noted.iterdir())]
+        texts = [file.read_text().splitlines() for file in sorted(noted.iterdir())]
+        lines = [[json.loads(line) for line in of_rank] for of_rank in texts if of_rank]
     times = [took for _, took, _ in lines[0][2:]] if lines else []
     found = Found(
         program.name, way, "well" if ended == "with 0" else ended, round(seconds, 1),
@@ -138,7 +141,7 @@ def _tell(name: str, by_way: dict[str, tuple[Found, str] | None]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", action="append", help="names, or beginnings of names")
+    parser.add_argument("--only", action="append", help="names, or beginnings of names, in the order to run")
     parser.add_argument("--ways", nargs="+", default=WAYS)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one run")
     parser.add_argument("--at-once", type=int, default=1, help="how many, each with a share of the GPUs")
@@ -149,7 +152,7 @@ def main() -> None:
     if given.said:
         given.said.mkdir(parents=True, exist_ok=True)
     here = [each for each in PROGRAMS if each.wants in ("", "gpu" if _ON_GPUS else "cpu")]
-    only = [each for each in here if any(each.name.startswith(name) for name in given.only or [""])]
+    only = [each for name in given.only or [""] for each in here if each.name.startswith(name)]
     until = time.monotonic() + given.budget
 
     shares = _shares(given.at_once)

@@ -42,8 +42,9 @@ class Test:
 
 
 TESTS = [
-    *(Test(f"jax {name}", "jax/tests/multiprocess", (f"{name}_test.py", "--num_processes=2", "--gpus_per_process=1"))
-      for name in ("all_reduce", "all_gather", "all_to_all", "pmap", "pjit", "axis_index", "multihost_utils")),
+    *(Test(f"jax {name}", "jax/tests/multiprocess",
+           (f"{name}_test.py", "--num_processes=2", "--gpus_per_process=1", "--initialization_timeout=60"))
+      for name in ("all_reduce", "all_gather", "all_to_all", "pmap", "pjit", "axis_index", "multihost_utils", "array")),
     Test(f"cupy, {len(_CUPYS)} tests", "cupy/tests/cupyx_tests/distributed_tests", ("-c", _ALL_OF_CUPY)),
 ]  # fmt: skip
 
@@ -90,20 +91,23 @@ def run(test: Test, way: str, checkouts: Path, limit_s: float) -> Ended:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", action="append", help="names, or beginnings of names")
+    parser.add_argument("--only", action="append", help="names, or beginnings of names, in the order to run")
     parser.add_argument("--ways", nargs="+", default=WAYS)
     parser.add_argument("--limit", type=float, default=90.0, help="seconds for one run")
     parser.add_argument("--budget", type=float, default=1e9, help="seconds after which nothing more is begun")
+    parser.add_argument("--said", type=Path, help="a folder for what the tests print")
     given = parser.parse_args()
+    if given.said:
+        given.said.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + given.budget
-    for test in TESTS:
-        if not any(test.name.startswith(name) for name in given.only or [""]):
-            continue
+    for test in [each for name in given.only or [""] for each in TESTS if each.name.startswith(name)]:
         for way in given.ways:
             if time.monotonic() > until:
                 print(f"{test.name} {way}: no time left", flush=True)
                 continue
             ended = run(test, way, given.folder.resolve(), given.limit)
+            if given.said:
+                (given.said / f"{test.name}-{way}.txt".replace(" ", "_")).write_text(ended.said)
             ran = ", ".join(dict.fromkeys(re.findall(r"Ran \d+ tests?|OK \(skipped=\d+\)", ended.said)))
             ran = ran or f"ran {len(re.findall('^Ran ', ended.said, re.MULTILINE))} tests"
             calls = ", ".join(f"{count} by {taker}" for taker, count in ended.takers.items())

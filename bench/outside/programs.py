@@ -11,13 +11,16 @@ class Program:
     name: str
     folder: str  # where it is started, below that of all checkouts
     command: str  # what follows torchrun
-    ranks: int = 2
+    ranks: int = 2  # where there are fewer GPUs, as many
     variables: dict[str, str] = field(default_factory=dict)
     wants: str = ""  # "gpu" or "cpu", where it serves only these
 
 
 _TP = "examples/distributed/tensor_parallelism"
 _RL = "pytorch-lightning/examples/fabric/reinforcement_learning"
+_DIGITS = "pytorch-lightning/examples/fabric/image_classifier"
+_DIGITS_ONCE = "train_fabric.py --epochs 1 --batch-size 256"
+_DEEPSPEED = "DeepSpeedExamples/training"
 _RL_SMALL = "--num-envs 2 --total-timesteps 512 --num-steps 64"
 _MINGPT = "main.py data_config.path=data/input.txt trainer_config.max_epochs=1 trainer_config.data_loader_workers=0"
 _NANOGPT = (
@@ -32,9 +35,9 @@ _MOCKED = {"TESTING_MOCKED_DATALOADERS": "1", **_OFFLINE}
 _BY_FEATURE = ("gradient_accumulation", "local_sgd", "ddp_comm_hook", "early_stopping", "multi_process_metrics")
 
 
-def _fabric(ranks: int) -> dict[str, str]:
+def _fabric(ranks: int, accelerator: str = "cpu") -> dict[str, str]:
     """What `fabric run` sets."""
-    chosen = {"DEVICES": str(ranks), "ACCELERATOR": "cpu", "NUM_NODES": "1", "PRECISION": "32-true"}
+    chosen = {"DEVICES": str(ranks), "ACCELERATOR": accelerator, "NUM_NODES": "1", "PRECISION": "32-true"}
     return {"LT_CLI_USED": "1"} | {f"LT_{name}": value for name, value in chosen.items()}
 
 
@@ -67,13 +70,19 @@ PROGRAMS = [
     Program("Lightning transformer", "pytorch-lightning/examples/pytorch/basics", "transformer.py", wants="gpu"),
     Program("Fabric language model", "pytorch-lightning/examples/fabric/language_model", "train.py", wants="gpu"),
     Program("Fabric PPO, torch", _RL, f"train_torch.py {_RL_SMALL} --cuda", wants="gpu"),
+    Program("Fabric image classifier", _DIGITS, _DIGITS_ONCE, 2, _fabric(2, "cuda"), "gpu"),
     Program("Fabric PPO, torch", _RL, f"train_torch.py {_RL_SMALL}", wants="cpu"),
     Program("Fabric PPO", _RL, f"train_fabric.py {_RL_SMALL}", 2, _fabric(2), "cpu"),
     Program("Fabric PPO, decoupled", _RL, f"train_fabric_decoupled.py {_RL_SMALL}", 3, _fabric(3), "cpu"),
-    Program("Fabric image classifier", "pytorch-lightning/examples/fabric/image_classifier",
-            "train_fabric.py --epochs 1 --batch-size 256", 2, _fabric(2), "cpu"),
+    Program("Fabric image classifier", _DIGITS, _DIGITS_ONCE, 2, _fabric(2), "cpu"),
     *(Program(f"DeepSpeed variable batches{', pipeline' if stages else ''}",
-              "DeepSpeedExamples/training/data_efficiency/variable_batch_size_and_lr",
+              f"{_DEEPSPEED}/data_efficiency/variable_batch_size_and_lr",
               f"variable_batch_size_and_lr_example.py --pipeline-num-stages {stages}", wants="cpu")
       for stages in (0, 2)),
+    *(Program(f"DeepSpeed ZeRO-3, {name}", f"{_DEEPSPEED}/bf16_master_weight",
+              f"train.py --deepspeed_config configs/{name}.json --num_layers 4 --num_steps 12", wants="gpu")
+      for name in ("baseline", "bf16_full")),
+    Program("DeepSpeed offloaded states", f"{_DEEPSPEED}/offload_states", "offload_states.py", wants="gpu"),
+    Program("DeepSpeed tensor parallel", f"{_DEEPSPEED}/tensor_parallel/basic_example",
+            "autotp_example.py --model_name small-llama --tp_size 2 --dp_size 1 --seq_length 256", wants="gpu"),
 ]  # fmt: skip

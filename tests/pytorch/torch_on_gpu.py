@@ -150,6 +150,17 @@ def check_strides_and_groups() -> None:
         dist.destroy_process_group(group)
 
 
+def check_groups_beside_a_bound_gpu() -> None:
+    """As init_process_group(device_id=…) binds it: torch then has the ranks outside of a new group take part."""
+    dist.group.WORLD.bound_device_id = torch.device("cuda", own_gpu())
+    alone = [dist.new_group([r]) for r in ranks()][me()]
+    dist.group.WORLD.bound_device_id = None
+    x = there(own())
+    dist.all_reduce(x, group=alone)
+    same(x.cpu(), own())
+    dist.destroy_process_group(alone)
+
+
 def check_split() -> None:
     members = [r for r in ranks() if r % 2 == me() % 2]
     half = dist.group.WORLD.split_group(members, group_name=f"half {me() % 2}")

@@ -20,7 +20,11 @@ def _whose(device: Any) -> str:
 
     if not groups.is_available() or not groups.is_initialized():
         return "nobody's"
-    if type(groups.group.WORLD._get_backend(device)).__module__ == "lanecast_c10d":
+    try:
+        backend = groups.group.WORLD._get_backend(device)
+    except RuntimeError:  # a rank's own training, on a device that its groups do not serve
+        return "nobody's"
+    if type(backend).__module__ == "lanecast_c10d":
         return "Lanecast's"
     return "preloaded" if "liblanecast_nccl" in Path("/proc/self/maps").read_text() else "their own"
 
@@ -48,8 +52,9 @@ class _Notes:
             total = sum(float(each.detach().double().abs().sum()) for each in parameters)
         groups = torch.distributed
         rank = groups.get_rank() if groups.is_available() and groups.is_initialized() else 0
+        line = json.dumps([total, took, _whose(parameters[0].device)])
         with (self._folder / str(rank)).open("a") as file:
-            file.write(json.dumps([total, took, _whose(parameters[0].device)]) + "\n")
+            file.write(line + "\n")
         _finish()
         self._since = time.perf_counter()
 

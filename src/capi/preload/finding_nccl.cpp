@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <system_error>
 
+#include "base/own_folders.h"
 #include "device/gpu/toolkit.h"
 
 namespace lanecast::preload {
@@ -65,9 +65,9 @@ std::vector<std::string> all_loaded() {
 
 /// Of a Python environment that has this library as well, of the loader's path, and of CUDA's installations.
 std::vector<std::string> places() {
-  std::error_code ignored;
-  const std::filesystem::path own = std::filesystem::canonical(own_file(), ignored);
-  std::vector<std::string> files{own.parent_path().parent_path() / "nvidia/nccl/lib" / kFile, kFile};
+  std::vector<std::string> files;
+  for (const std::filesystem::path& own : own_folders()) files.push_back(own.parent_path() / "nvidia/nccl/lib" / kFile);
+  files.emplace_back(kFile);
   for (const std::string& folder : gpu::toolkit_folders(GpuVendor::nvidia))
     files.push_back(std::filesystem::path(folder) / kFile);
   return files;

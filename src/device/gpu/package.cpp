@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/gpu/package.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -14,6 +12,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/own_folders.h"
 #include "base/whole_file.h"
 #include "device/gpu/code.h"
 #include "device/gpu/code_file.h"
@@ -68,9 +67,12 @@ bool serves(const PackageTarget& target, const PackageTarget& device) {
 KernelPackage KernelPackage::own() {
   if (const char* const named = std::getenv("LANECAST_KERNEL_FOLDER"); named != nullptr && *named != '\0')
     return KernelPackage(named);
-  Dl_info here{};
-  if (dladdr(reinterpret_cast<const void*>(&KernelPackage::own), &here) == 0) return KernelPackage({});
-  return KernelPackage(fs::path(here.dli_fname).replace_filename("lanecast-kernels"));
+  std::vector<fs::path> folders = own_folders();
+  for (fs::path& folder : folders) folder /= "lanecast-kernels";
+  std::error_code none;
+  const auto there = std::ranges::find_if(folders, [&](const fs::path& folder) { return fs::exists(folder, none); });
+  if (there != folders.end()) return KernelPackage(*there);
+  return KernelPackage(folders.empty() ? fs::path() : folders.front());
 }
 
 std::vector<std::string> KernelPackage::targets() const { return names_of(targets_in(folder_)); }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/ucx/libraries.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
+#include "base/own_folders.h"
 #include "transport/ucx/ucp.h"
 
 namespace lanecast::ucx {
@@ -32,10 +31,13 @@ Library described(const fs::path& path) {
 }  // namespace
 
 std::vector<std::string> wheel_folders() {
-  Dl_info own{};
-  if (dladdr(reinterpret_cast<const void*>(&wheel_folders), &own) == 0) return {};
-  const fs::path packages = fs::path(own.dli_fname).parent_path().parent_path();
-  return {packages / "libucx" / "lib", packages.parent_path().parent_path() / "mpich"};
+  std::vector<std::string> folders;
+  for (const fs::path& own : own_folders()) {
+    const fs::path packages = own.parent_path();
+    folders.push_back(packages / "libucx" / "lib");
+    folders.push_back(packages.parent_path().parent_path() / "mpich");
+  }
+  return folders;
 }
 
 std::vector<Library> libraries(const std::string& in_use) {

@@ -71,6 +71,9 @@ void bind(py::module_& module) {
       .def_property_readonly("job", &Backend::job, "How many ranks the job has, and which this group; (0, []): all.")
       // As torch binds them for NCCL alone.
       .def("get_error", &Backend::getError, "How the group has failed, as far as this rank knows.")
+      .def(
+          "perform_nocolor_split", [](const Backend&, const at::Device&) {}, py::arg("device"),
+          "What torch asks of ranks outside of a new group. Nothing: groups are made by their members alone.")
       .def_property_readonly(
           "mem_allocator", [](const Backend&) { return memory().attr("allocator")(); },
           "For a torch.cuda.MemPool whose memory the peers map, as lanecast.torch.mem_pool().")
