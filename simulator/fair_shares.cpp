@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kRounding = 1e-9;       // relative: sums of rates that come and go
 constexpr std::size_t kManyFlows = 200;  // on one link
+constexpr std::size_t kCrowd = 1 << 14;  // that join links; of 128 ranks that send to all others it is no crowd
 constexpr double kHold = 0.01;           // of a link's rate: so far its flows may be from what they should take
 
 bool is_less(double a, double b) { return a < b * (1 - kRounding); }
@@ -26,7 +27,9 @@ FairShares::FairShares(const std::vector<double>& capacities_Bps)
 
 bool FairShares::Link::may_be_full() const { return wanted_Bps > capacity_Bps * (1 + kRounding); }
 
-bool FairShares::Link::has_many() const { return flows.size() >= kManyFlows && may_be_full(); }
+bool FairShares::has_many(const Link& link) const {
+  return (is_crowded_ || link.flows.size() >= kManyFlows) && link.may_be_full();
+}
 
 void FairShares::await(std::uint32_t number) {
   is_deaf_[number] = true;
@@ -74,6 +77,7 @@ std::uint32_t FairShares::add(const Route& route) {
     link.wanted_Bps += kinds_[flow.kind].bound_Bps;
     await(flow.links[hop]);
   }
+  if (flow.hops > 1 && ++joining_ >= kCrowd) is_crowded_ = true;
   begun_.push_back(number);
   return number;
 }
@@ -92,6 +96,7 @@ void FairShares::remove(std::uint32_t number) {
     link.wanted_Bps = link.flows.empty() ? 0 : link.wanted_Bps - kinds_[flow.kind].bound_Bps;
     await(flow.links[hop]);
   }
+  if (flow.hops > 1) --joining_;
   free_.push_back(number);
 }
 
@@ -152,13 +157,13 @@ void FairShares::settle_links() {
     Link& link = links_[number];
     link.is_awaited = false;
     is_deaf_[number] = !link.may_be_full();
-    if (link.is_held()) {
+    if (is_held(link)) {
       held_.push_back(number);
       continue;
     }
     link.is_known = false;
     set_level(number, fair_level(link));
-    if (link.has_many()) shared_.push_back(number);
+    if (has_many(link)) shared_.push_back(number);
   }
 }
 
@@ -194,7 +199,7 @@ bool FairShares::is_out_of_hold(std::uint32_t number) const {
 bool FairShares::end_holds() {
   for (const std::uint32_t number : held_) {
     Link& link = links_[number];
-    if (!link.is_held() || !is_out_of_hold(number)) continue;
+    if (!is_held(link) || !is_out_of_hold(number)) continue;
     link.is_known = false;
     await(number);
   }

@@ -2,6 +2,7 @@
 // How fast messages go that share links: max-min fair, as SimGrid's model CM02 has it. A link that a message has come
 // to or left is computed again, and from it only those whose messages this makes faster or slower. Where hundreds share
 // a link, as between groups of nodes, their shares are held until together they are off by a part that hardly counts.
+// Where tens of thousands join links, those of all links are: else each change would be felt everywhere.
 #pragma once
 
 #include <array>
@@ -56,9 +57,6 @@ class FairShares {
     std::vector<Use> flows;
 
     bool may_be_full() const;
-    /// So many flows share it that one more or less is not worth a look at all of them.
-    bool has_many() const;
-    bool is_held() const { return is_known && has_many(); }
   };
   struct Offer {
     double level, weight;
@@ -67,6 +65,9 @@ class FairShares {
   std::uint32_t kind_of(const Route& route);
   void await(std::uint32_t number);  // of a link
   void touch(std::uint32_t number);  // of a flow
+  /// So many flows share it, or all of the network, that one more or less is not worth a look at all of them.
+  bool has_many(const Link& link) const;
+  bool is_held(const Link& link) const { return link.is_known && has_many(link); }
   double fair_level(const Link& link);
   void set_level(std::uint32_t number, double level);
   void tell_other_links(const Use& use, double before, double now);
@@ -77,6 +78,8 @@ class FairShares {
   bool end_holds();
 
   std::vector<FlowKind> kinds_;
+  std::size_t joining_ = 0;  // flows that have two links or more
+  bool is_crowded_ = false;  // by those, now or before
   // By flow.
   std::vector<Flow> flows_;
   std::vector<std::array<std::uint32_t, Route::kMostLinks>> places_;  // in Link::flows
