@@ -230,7 +230,7 @@ def _pieces_of_powers_of_two(me: Rank) -> list[list[int]]:
     return found
 
 
-@pytest.mark.parametrize("ranks", [3, 4, 8])
+@pytest.mark.parametrize("ranks", [3, 4, 8, 9])
 def test_a_message_of_a_power_of_two_has_no_short_piece(ranks: int) -> None:
     """Each piece costs a note, a place and a turn of both ranks."""
     for cuts in in_processes(ranks, _pieces_of_powers_of_two)[1]:

@@ -9,14 +9,15 @@
 namespace lanecast::shm {
 
 struct ShmLayout {
-  std::size_t ranks = 0;              // of the host
-  std::size_t ring_bytes = 0;         // a power of two
-  std::size_t eager_bytes = 0;        // up to here a message leaves at once; larger ones wait to be asked for
-  std::size_t fragment_bytes = 0;     // payload of a packet of a large message at least, a multiple of 64
-  std::size_t packet_bytes = 0;       // and at most, fragments
-  std::size_t least_piece_bytes = 0;  // of a long message
-  std::size_t piece_bytes = 0;        // and at most, a multiple
-  std::size_t outbox_places = 0;      // 0 where a rank has only one peer
+  std::size_t ranks = 0;               // of the host
+  std::size_t ring_bytes = 0;          // a power of two
+  std::size_t eager_bytes = 0;         // up to here a message leaves at once; larger ones wait to be asked for
+  std::size_t fragment_bytes = 0;      // payload of a packet of a large message at least, a multiple of 64
+  std::size_t packet_bytes = 0;        // and at most
+  std::size_t through_ring_bytes = 0;  // up to here a message for one receiver alone goes through its ring
+  std::size_t least_piece_bytes = 0;   // of a long message
+  std::size_t piece_bytes = 0;         // and at most, a multiple
+  std::size_t outbox_places = 0;       // 0 where a rank has only one peer
   bool operator==(const ShmLayout&) const = default;
 
   /// Does a notice tell where the message lies, as far as that takes no line more? Where a message may go to several

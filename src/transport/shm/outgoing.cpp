@@ -172,7 +172,7 @@ bool Outgoing::put_piece() {
   // Alone, too, where the others went on without this receiver, or one of them would not wait.
   auto place = outbox_.find(content, stream_.sent_bytes);
   const bool alone = !place && (outbox_.messages_of(content) == 1 || outbox_.is_past(content, stream_.sent_bytes));
-  if (alone && (!outbox_.has_places() || message.bytes <= layout_.packet_bytes)) return false;
+  if (alone && (!outbox_.has_places() || message.bytes <= layout_.through_ring_bytes)) return false;
   const std::size_t messages = alone ? 1 : outbox_.messages_of(content);
   PieceNote note{0, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(messages)};
   std::byte* payload = packets_.reserve(sizeof note);
