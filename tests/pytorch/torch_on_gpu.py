@@ -9,6 +9,7 @@ import time
 from contextlib import nullcontext, suppress
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -168,6 +169,28 @@ def check_split() -> None:
     half.allreduce([x]).wait()
     same(x.cpu(), fold("SUM", [value(r, (COUNT,)) for r in members]))
     half.shutdown()
+
+
+def check_split_by_torch() -> None:
+    """As device meshes make their groups beside a default group with a bound GPU: of a copy of its options."""
+    world, cuda = dist.group.WORLD, torch.device("cuda")
+    world.bound_device_id = torch.device("cuda", own_gpu())
+    # Where the device pretends, torch sees no accelerator.
+    with (patch.object(torch.accelerator, "is_available", lambda: True),
+          patch.object(torch.accelerator, "current_accelerator", lambda *_: cuda)):  # fmt: skip
+        alone = dist.split_group(split_ranks=[[r] for r in ranks()], timeout=timedelta(seconds=50))
+        first = dist.split_group(split_ranks=[[0]])
+    world.bound_device_id = None
+    assert (first is None) == (me() != 0)
+    assert dist.get_backend(alone) == dist.get_backend()
+    options = alone._get_backend(cuda).options
+    assert (options.timeout, options.job_ranks) == (timedelta(seconds=50), [me()])
+    x = there(own())
+    dist.all_reduce(x, group=alone)
+    same(x.cpu(), own())
+    for group in (alone, first):
+        if group is not None:
+            dist.destroy_process_group(group)
 
 
 def check_opened_beforehand() -> None:

@@ -118,6 +118,7 @@ class Backend final : public c10d::Backend {
   BackendPtr shrink(const std::vector<std::int64_t>& excluded, int flags,
                     const c10::intrusive_ptr<c10d::Backend::Options>& opts) override;
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  c10::intrusive_ptr<Options> options() const { return options_; }
   /// The job that the environment describes: how many ranks it has, and which this group; 0: all.
   std::pair<int, std::vector<int>> job() const { return {options_->job_size, options_->job_ranks}; }
   void setTimeout(std::chrono::milliseconds timeout) override;

@@ -38,6 +38,9 @@ void bind(py::module_& module) {
   py::class_<Options, c10d::Backend::Options, c10::intrusive_ptr<Options>>(
       module, "Options", "Options of one group, for pg_options; see lanecast.init for what they mean.")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout)
+      .def(
+          "__deepcopy__", [](const Options& given, const py::dict&) { return c10::make_intrusive<Options>(given); },
+          py::arg("memo"))
       .def_readwrite("timeout", &Options::timeout)
       .def_readwrite("name", &Options::name)
       .def_readwrite("topology", &Options::topology)
@@ -69,7 +72,8 @@ void bind(py::module_& module) {
       .def_property_readonly("pairs", &Backend::pairs,
                              "How many peers this rank has GPU messages with by a communicator of the two alone.")
       .def_property_readonly("job", &Backend::job, "How many ranks the job has, and which this group; (0, []): all.")
-      // As torch binds them for NCCL alone.
+      // As torch binds them for NCCL alone, some of its releases also for gloo.
+      .def_property_readonly("options", &Backend::options, "What torch.distributed.split_group() copies for a part.")
       .def("get_error", &Backend::getError, "How the group has failed, as far as this rank knows.")
       .def(
           "perform_nocolor_split", [](const Backend&, const at::Device&) {}, py::arg("device"),
