@@ -80,10 +80,11 @@ LANECAST_API lanecastResult_t lanecastMemoryAdopt(lanecastMemory_t* memory, void
                                                   lanecastError_t* error);
 
 /** Lets the peers of `comm` map the memory, which may be in several communicators. They do so in their next calls; from
- * then on calls of 512 KiB a message and more copy nothing where all ranks' buffers lie in such memory, wherever each
- * has put them. No rank need do as the others do. *registered becomes 0 where it would be of no use: before the GPU is
- * open, among several hosts, on another GPU, and beyond 256 of them. Errors: usage, those of the calls before, and
- * transport (a peer cannot be handed the files of memory by cuMemCreate). */
+ * then on calls of 16 MiB a message and more (512 KiB on GPUs that are not H100s or H200s) copy nothing where all
+ * ranks' buffers lie in such memory, wherever each has put them. No rank need do as the others do. *registered becomes
+ * 0 where it would be of no use: before the GPU is open, among several hosts, on another GPU, and beyond 256 of them.
+ * Errors: usage, those of the calls before, and transport (a peer cannot be handed the files of memory by cuMemCreate).
+ */
 LANECAST_API lanecastResult_t lanecastCommRegister(lanecastMemory_t memory, int* registered, lanecastComm_t comm);
 
 /** Waits for this device's work and gives the memory back, which is freed once all peers have let go of it, in their

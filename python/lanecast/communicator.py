@@ -179,8 +179,9 @@ class Communicator(Collectives, Rooted, PointToPoint):
         return symmetric_empty(self._core, self.rank, count, dtype)
 
     def register(self, tensor: Any) -> Registration:
-        """Let the peers' GPUs map a CUDA tensor's memory: calls of 512 KiB a message and more whose buffers lie in such
-        memory on all ranks, wherever each has put them, move no byte through staging. All others stay as they are.
+        """Let the peers' GPUs map a CUDA tensor's memory: calls of 16 MiB a message and more (512 KiB on GPUs
+        that are not H100s or H200s) whose buffers lie in such memory on all ranks, wherever each has put them, move no
+        byte through staging. All others stay as they are.
 
         Not collective, and no rank need do as the others do. The tensor's memory is kept until close() of what this
         returns, and until the peers have let go of it, which they do in their next calls. Raises UsageError for memory

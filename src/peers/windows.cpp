@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <thread>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/agreed.h"
 #include "base/error.h"
 #include "base/running_time.h"
+#include "device/gpu/beside_captures.h"
 #include "peers/lent_memory.h"
 
 namespace lanecast::peers {
@@ -18,7 +20,7 @@ Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members, 
     : device_(std::move(device)),
       rank_(members.rank),
       board_(board),
-      table_(agreed(members, [&] { return gpu::PinnedMemory(device_, sizeof(gpu::WindowTable)); })),
+      table_(agreed(members, [&] { return Table{{device_, sizeof(gpu::WindowTable)}, gpu::OwnedStream(device_)}; })),
       own_(gpu::kMostWindows),
       files_(members),
       news_(members.size),
@@ -26,7 +28,18 @@ Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members, 
   for (auto& windows : opened_) windows.resize(gpu::kMostWindows);
 }
 
-std::uint64_t Windows::taken() const { return *static_cast<volatile gpu::u64*>(&on_host().taken); }
+void Windows::copy(gpu::Address to, gpu::Address from, std::size_t bytes) const {
+  const gpu::Device::Current current(*device_);
+  const gpu::BesideCaptures beside(device_->driver());
+  device_->check(device_->driver().copy(to, from, bytes, table_.copies.get()), "cuMemcpyAsync");
+  device_->check(device_->driver().cuStreamSynchronize(table_.copies.get()), "cuStreamSynchronize");
+}
+
+std::uint64_t Windows::taken() const {
+  gpu::u64 taken = 0;
+  copy(gpu::address_of(&taken), table() + offsetof(gpu::WindowTable, taken), sizeof taken);
+  return taken;
+}
 
 void Windows::take_turn(std::size_t number, int turns) {
   HostPage& page = board_.of(rank_);
@@ -107,6 +120,7 @@ void Windows::look_at_own() {
 
 gpu::Address Windows::map(Opened& opened, int member, std::size_t number, std::uint64_t turn) {
   const WindowNotice& notice = board_.of(member).notices[number];
+  if (notice.pieces != 0) files_.look();  // once more: the files came before the turn, and perhaps after the last look
   const gpu::Address base =
       notice.pieces == 0 ? opened.emplace<gpu::OpenedMemory>(device_, notice.handle).address()
                          : opened.emplace<gpu::OpenedPieces>(files_.open(device_, member, {number, turn})).address();
@@ -119,7 +133,7 @@ void Windows::follow(int member) {
   const std::uint64_t news = theirs.news.load(std::memory_order_acquire);
   if (news == news_[member]) return;
   news_[member] = news;
-  files_.look();
+  files_.look();  // also of windows that nobody hears of yet: it makes room for the files of others
   const gpu::Device::Current current(*device_);
   for (std::size_t number = 0; number < own_.size(); ++number) {
     std::atomic<std::uint64_t>& followed = board_.of(rank_).followed[member][number];
@@ -137,7 +151,8 @@ void Windows::follow(int member) {
     }
     files_.forget(member, {number, turn});
     // The kernels of a call that offers the window come after what the member hears here.
-    *static_cast<volatile gpu::u64*>(&on_host().at[member][number]) = at;
+    const std::size_t place = member * sizeof(gpu::WindowTable::at[0]) + number * sizeof at;
+    copy(table() + offsetof(gpu::WindowTable, at) + place, gpu::address_of(&at), sizeof at);
     followed.store(turn, std::memory_order_release);  // pairs with all_follow()
   }
 }

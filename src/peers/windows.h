@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "device/gpu/stream.h"
 #include "peers/host_board.h"
 #include "peers/window_files.h"
 #include "peers/window_memory.h"
@@ -32,7 +33,7 @@ class Windows {
   /// As gpu::Offer has it; 0 for what lies in no window that all members have mapped.
   gpu::u64 place(const void* begin, std::size_t bytes) const;
   /// gpu::WindowTable of this member.
-  gpu::Address table() const { return table_.device(); }
+  gpu::Address table() const { return table_.memory.address(); }
   /// How many calls have read and written at the peers.
   std::uint64_t taken() const;
 
@@ -46,7 +47,14 @@ class Windows {
   /// What a member has mapped of another one.
   using Opened = std::variant<std::monostate, gpu::OpenedMemory, gpu::OpenedPieces>;
 
-  gpu::WindowTable& on_host() const { return *reinterpret_cast<gpu::WindowTable*>(table_.host()); }
+  /// gpu::WindowTable, which each block of an offer reads: in the host's memory they would take a microsecond each, one
+  /// after another.
+  struct Table {
+    gpu::DeviceMemory memory;
+    gpu::OwnedStream copies;
+  };
+  /// Returns when it is done, and waits for nobody else's work.
+  void copy(gpu::Address to, gpu::Address from, std::size_t bytes) const;
   void take_turn(std::size_t number, int turns = 1);
   /// Tells the members of an own window, once they have its files.
   void announce(std::size_t number);
@@ -64,7 +72,7 @@ class Windows {
   std::shared_ptr<gpu::Device> device_;
   int rank_;
   HostBoard& board_;
-  gpu::PinnedMemory table_;
+  Table table_;
   std::vector<OwnWindows> own_;  // by number
   std::size_t used_ = 0;
   WindowFiles files_;

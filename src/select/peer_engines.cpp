@@ -89,7 +89,8 @@ std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic,
 }
 
 bool worth_an_offer(const PeerTraffic& traffic, const GpuKind& gpu) {
-  return traffic.ranks > 1 && traffic.message_bytes() >= gpu.direct.least_offer;
+  const bool by_pumps = traffic.kind == Kind::all_reduce && traffic.pumped;
+  return traffic.ranks > 1 && !by_pumps && traffic.message_bytes() >= gpu.direct.least_offer;
 }
 
 PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_staging) {

@@ -74,7 +74,7 @@ std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic,
 /// has_staging: copy engines can be taken: a call has named them before. To open it at a call that is not to know would
 /// bring all ranks together in the midst of work, in an order that they need not share among communicators.
 PeerEngine fastest(const PeerTraffic& traffic, const PeerLines& lines, bool has_staging);
-/// On windows the direct engine costs one more launch, and each rank may offer its own or not.
+/// On windows the direct engine costs one more launch, and each rank may offer its own or not. Pumps are as fast.
 bool worth_an_offer(const PeerTraffic& traffic, const GpuKind& gpu);
 
 }  // namespace lanecast

@@ -14,7 +14,8 @@ import lanecast.torch
 from gpu_or_pretence import Held, own_gpu, there, use_own_gpu
 from torch_calls import fold, me, ranks, same, size, value
 
-COUNT = (512 << 10) // 4 + 5  # elements of a message that is worth an offer
+# Elements of a message that is worth an offer: on a GPU that nobody has measured, or on one that somebody has.
+COUNT = ((512 << 10) if "LANECAST_CUDA_LIBRARY" in os.environ else (16 << 20)) // 4 + 5
 SETTLED = 4  # calls after which all ranks have mapped what one has brought into a call before
 
 

@@ -140,8 +140,9 @@ def check_fsdp2_in_memory_of_the_group() -> None:
 
     def sharded(group: Any, *, from_group: bool) -> list[float]:
         torch.manual_seed(7)
+        wide = 6000 if torch.get_default_device().type == "cuda" else 700  # there shares have to be worth an offer
         with torch.device("cpu"):
-            whole = nn.Sequential(nn.Linear(12, 700), nn.GELU(), nn.Linear(700, 700), nn.GELU(), nn.Linear(700, 3))
+            whole = nn.Sequential(nn.Linear(12, wide), nn.GELU(), nn.Linear(wide, wide), nn.GELU(), nn.Linear(wide, 3))
         whole = whole.to(torch.get_default_device())
         for layer in whole:
             if isinstance(layer, nn.Linear):

@@ -69,8 +69,8 @@ inline constexpr GpuKind kHopper{
                // H200s: 391 GB/s instead of a kernel's 362.
                .by_engines = 16 * kMiB,
                .by_engines_apart = 64 * kMiB,
-               // Below, a launch takes longer than copies to and from slots.
-               .least_offer = 512 * kKiB,
+               // Below, a launch and finding out where the buffers lie take longer than copies to and from slots.
+               .least_offer = 16 * kMiB,
                // Less lost more by signals than it overlapped.
                .engine_chunk_bytes = 8 * kMiB},
     // Its memory has 1.5 TB/s and more, of which a sum takes two reads and a write. Copy engines and whoever moves the

@@ -14,6 +14,7 @@ constexpr GpuKind unmeasured() {
   kind.learned = {};
   kind.two_shots.link_bytes_per_s = 0;
   kind.two_shots.link_of_several_bytes_per_s = 0;
+  kind.direct.least_offer = std::size_t{512} << 10;  // over slower links a launch counts for less; reckoned
   return kind;
 }
 

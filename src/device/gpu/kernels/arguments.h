@@ -83,7 +83,7 @@ struct Flags {
   Offer offers[kMostRanks][kMostBlocks];
 };
 
-/// Where the windows of all ranks lie in this process, in the memory of its host; and how many calls they have served.
+/// Where the windows of all ranks lie in this process, in the memory of its GPU; and how many calls they have served.
 struct WindowTable {
   u64 taken;
   u64 at[kMostRanks][kMostWindows];
