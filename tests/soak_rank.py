@@ -20,6 +20,7 @@ import numpy as np
 
 import lanecast
 from lanecast import Communicator, P2POp, PersistentCall, Work, _core
+from open_files import open_files
 from soak_calls import CALLS, CORE_NAMES, Place
 
 DTYPES = ("float64", "float32", "int32", "int64", "uint16", "float16")
@@ -39,7 +40,7 @@ def reading(calls: int, begin_s: float) -> dict[str, float]:
         "calls": calls,
         "seconds": round(time.monotonic() - begin_s, 1),
         "rss_mib": pages * resource.getpagesize() / 2**20,
-        "files": len(list(Path("/proc/self/fd").iterdir())),
+        "files": open_files(),
     }
 
 

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +23,7 @@ from gpu_pieces import BY_FILE, PIECE, Pieces
 from gpu_stand_in import outcomes
 from lanecast import Communicator, _core
 from launch import ROOT
+from open_files import open_files
 from pipe_jobs import Tell
 from test_gpu_windows import KINDS, LONG, Allocated, settled, small, tried
 
@@ -53,8 +53,14 @@ class Memory:
         self.pieces.free()
 
 
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
+def held() -> tuple[str, int]:
+    """Of the driver's, and files."""
+    return gpu_host_library.held(), open_files()
+
+
+def changes(comm: Communicator, at_first: tuple[str, int]) -> list[str]:
+    now = held()
+    return [] if now == at_first else [f"rank {comm.rank}: {now} at last, {at_first} at first"]
 
 
 def calls_on(comm: Communicator, array: Array, turn: int, kinds: tuple[str, ...] = KINDS) -> list[str]:
@@ -69,7 +75,7 @@ def calls_on(comm: Communicator, array: Array, turn: int, kinds: tuple[str, ...]
 
 def each_kind(comm: Communicator, _: Tell) -> list[str]:
     small(comm)
-    at_first = gpu_host_library.held(), open_files()
+    at_first = held()
     memory = Memory(comm, 2 * comm.size)
     assert memory.opened(comm)
     settled(comm)
@@ -80,7 +86,7 @@ def each_kind(comm: Communicator, _: Tell) -> list[str]:
     wrong += calls_on(comm, memory.array, 11)  # the program has it still
     assert comm._core.calls_by_windows() == 2 * len(KINDS)
     memory.free()
-    assert (gpu_host_library.held(), open_files()) == at_first
+    assert held() == at_first
     return wrong
 
 
@@ -92,7 +98,7 @@ def test_calls_in_pieces(size: int, kernel_cache: str) -> None:
 def come_and_go(comm: Communicator, _: Tell) -> list[str]:
     """Each rank by itself: some are closed before anybody has heard of them, some when all have mapped them."""
     small(comm)
-    at_first = gpu_host_library.held(), open_files()
+    at_first = held()
     wrong: list[str] = []
     for turn in range(100):
         memory = Memory(comm, 1 + turn % 3)
@@ -108,8 +114,7 @@ def come_and_go(comm: Communicator, _: Tell) -> list[str]:
         for _call in range(2 - calls):
             small(comm)
     settled(comm)
-    held = gpu_host_library.held(), open_files()
-    return wrong if held == at_first else [*wrong, f"rank {comm.rank}: {held} at last, {at_first} at first"]
+    return wrong + changes(comm, at_first)
 
 
 def test_nothing_is_left_of_a_hundred(kernel_cache: str) -> None:
@@ -122,7 +127,7 @@ def outlives(comm: Communicator, _: Tell) -> list[str]:
     group = comm.split(0, comm.rank)
     assert group is not None
     small(group)
-    at_first = gpu_host_library.held(), open_files()
+    at_first = held()
     memory = Memory(comm, 4)
     assert memory.opened(group)
     settled(group)
@@ -135,7 +140,7 @@ def outlives(comm: Communicator, _: Tell) -> list[str]:
     if comm.rank != 0:
         memory.close()
     memory.free()
-    left = gpu_host_library.held(), open_files()
+    left = held()
     return wrong if left[1] < at_first[1] else [*wrong, f"rank {comm.rank}: {left} at last, {at_first} before"]
 
 
@@ -187,7 +192,7 @@ CALLS = ("cuMemImportFromShareableHandle", "cuMemAddressReserve", "cuMemMap", "c
 def cannot_be_mapped(comm: Communicator, _: Tell) -> list[str]:
     """What the peers fail to map is copied, and they leave nothing."""
     small(comm)
-    at_first = gpu_host_library.held(), open_files()
+    at_first = held()
     wrong: list[str] = []
     for turn, call in enumerate(CALLS):
         memory = Memory(comm, 4)
@@ -201,8 +206,7 @@ def cannot_be_mapped(comm: Communicator, _: Tell) -> list[str]:
         memory.free()
     assert comm._core.calls_by_windows() == 0
     comm.barrier()
-    held = gpu_host_library.held(), open_files()
-    return wrong if held == at_first else [*wrong, f"rank {comm.rank}: {held} at last, {at_first} at first"]
+    return wrong + changes(comm, at_first)
 
 
 def test_a_peer_that_cannot_map_it(kernel_cache: str) -> None:
@@ -214,7 +218,7 @@ def no_room(comm: Communicator, _: Tell) -> list[str]:
     if comm.rank:
         forbid(SENDMSG, errno.ETOOMANYREFS)
     small(comm)
-    at_first = gpu_host_library.held(), open_files()
+    at_first = held()
     memory = Memory(comm, 4)
     assert memory.opened(comm)
     settled(comm)
@@ -224,8 +228,7 @@ def no_room(comm: Communicator, _: Tell) -> list[str]:
     settled(comm)
     memory.free()
     comm.barrier()
-    held = gpu_host_library.held(), open_files()
-    return wrong if held == at_first else [*wrong, f"rank {comm.rank}: {held} at last, {at_first} at first"]
+    return wrong + changes(comm, at_first)
 
 
 def test_no_room_for_files_on_their_way(kernel_cache: str) -> None:

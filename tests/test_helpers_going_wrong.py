@@ -27,6 +27,7 @@ from lanecast.helpers.joining import groups_of
 from lanecast.helpers.leading import Leader
 from lanecast.helpers.slices import ranges
 from launch import mpich
+from open_files import open_files
 from pipe_jobs import PipeJob, Tell
 
 OPTIONS: dict[str, Any] = {"processes_per_gpu": 3, "allow_shared_cores": True, "timeout_s": 60.0}
@@ -243,7 +244,7 @@ def left_over() -> tuple[int, int, int]:
     """Files, threads and mappings of this process."""
     gc.collect()
     maps = Path("/proc/self/maps").read_text().count("lanecast-helpers")
-    return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), maps
+    return open_files(), threading.active_count(), maps
 
 
 A_THOUSAND = pytest.param(1000, marks=[pytest.mark.long, pytest.mark.timeout(3000)])

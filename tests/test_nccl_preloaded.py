@@ -112,7 +112,7 @@ def test_communicators_made_in_one_group_are_left_to_nccl(tmp_path: Path) -> Non
         assert said.count("collectives and messages go by Lanecast") == 0
 
 
-COPIED = ("Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter")  # by Lanecast, wherever they lie
+COPIED = ("Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter")  # NCCL keeps those in windows
 
 
 @pytest.mark.timeout(400)

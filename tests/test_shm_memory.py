@@ -22,6 +22,7 @@ import pytest
 import lanecast
 from forbidding import forbid
 from lanecast import _core
+from open_files import open_files
 from ranks import Rank, in_processes
 
 MIB = 1 << 20
@@ -74,10 +75,6 @@ def use(comm: lanecast.Communicator, elements: int) -> None:
         assert np.all(mine == root)
 
 
-def files_open() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 def use_until_refused(comm: lanecast.Communicator, elements: int) -> str:
     try:
         for _ in range(3):
@@ -120,12 +117,12 @@ def use_little(comm: lanecast.Communicator | None) -> None:
 
 def _many_splits(me: Rank) -> tuple[int, int, int]:
     comm = communicator(me)
-    files = files_open()
+    files = open_files()
     children = [comm.split(0, me.rank) for _ in range(200)]
     before = taken(me)
     list(map(use_little, children))
     used = taken(me)
-    assert files_open() <= files + FEW_FILES
+    assert open_files() <= files + FEW_FILES
     children.clear()
     gc.collect()
     use_little(comm)

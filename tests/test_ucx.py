@@ -21,6 +21,7 @@ from collective_cases import Case, run_cases
 from gpu_stand_in import another
 from lanecast import Communicator, _core
 from lanecast.cli import info
+from open_files import open_files
 from pipe_jobs import PipeJob
 
 Tell = Callable[[Any], None]
@@ -147,10 +148,6 @@ def test_info_names_a_ucx_that_knows_more_of_gpus(monkeypatch: pytest.MonkeyPatc
     assert info._ucx().splitlines()[2:] == ["modules for the memory of GPUs: none", named]
     found[0] = ("/a/libucp.so.0", True, False)
     assert info._ucx().splitlines()[2:] == ["modules for the memory of GPUs: CUDA"]
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def opens_where_the_other_rank_cannot(comm: Communicator, _: Tell) -> tuple[str, int]:

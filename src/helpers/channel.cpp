@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files_beside.h"
 
 namespace lanecast::helpers {
 namespace {
@@ -33,13 +34,7 @@ bool send_with_file(int socket, std::string_view head, int file) {
   msghdr message{};
   message.msg_iov = &text;
   message.msg_iovlen = 1;
-  message.msg_control = room.data();
-  message.msg_controllen = room.size();
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof file);
-  std::memcpy(CMSG_DATA(rights), &file, sizeof file);
+  put_beside(message, {&file, 1}, room.data());
   ssize_t sent = 0;
   do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);

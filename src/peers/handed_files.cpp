@@ -9,11 +9,13 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/files_beside.h"
 
 namespace lanecast::peers {
 namespace {
@@ -46,36 +48,30 @@ std::vector<FileDescriptor> files_of(msghdr& message) {
 
 }  // namespace
 
-HandedFiles::HandedFiles(const Bootstrap& members) : all_(static_cast<std::size_t>(members.size)) {
-  const Desk mine = open_desk();
-  members.all_gather(&mine, all_.data(), sizeof mine);
-}
-
-HandedFiles::Desk HandedFiles::open_desk() {
-  Desk desk{.process = getpid()};
+HandedFiles::HandedFiles(HostBoard& board, int rank) : board_(board) {
+  SocketName& name = board.of(rank).desk;
   FileDescriptor made(socket(AF_UNIX, kKind, 0));
   sockaddr_un at{};
   at.sun_family = AF_UNIX;
   auto* const place = reinterpret_cast<sockaddr*>(&at);
   constexpr socklen_t kBefore = offsetof(sockaddr_un, sun_path);
-  if (made.get() < 0 || bind(made.get(), place, kBefore) != 0 || listen(made.get(), SOMAXCONN) != 0) return desk;
+  if (made.get() < 0 || bind(made.get(), place, kBefore) != 0 || listen(made.get(), SOMAXCONN) != 0) return;
   socklen_t length = sizeof at;
-  if (getsockname(made.get(), place, &length) != 0 || length - kBefore > desk.name.size()) return desk;
-  desk.length = length - kBefore;
-  std::memcpy(desk.name.data(), at.sun_path, desk.length);
+  if (getsockname(made.get(), place, &length) != 0 || length - kBefore > name.text.size()) return;
+  name.length = length - kBefore;
+  std::memcpy(name.text.data(), at.sun_path, name.length);
   desk_ = std::move(made);
-  return desk;
 }
 
 bool HandedFiles::hand(int member, std::span<const std::byte> note, std::span<const FileDescriptor> files) const {
-  const Desk& desk = all_[static_cast<std::size_t>(member)];
+  const SocketName& desk = board_.of(member).desk;
   const std::string what = "no file can be handed to rank " + std::to_string(member) + " of the host: ";
   if (desk.length == 0) throw TransportError(what + "a sandbox gives it no Unix socket");
   const FileDescriptor socket_there(socket(AF_UNIX, kKind, 0));
   if (socket_there.get() < 0) throw TransportError(what + reason(errno));
   sockaddr_un at{};
   at.sun_family = AF_UNIX;
-  std::memcpy(at.sun_path, desk.name.data(), desk.length);
+  std::memcpy(at.sun_path, desk.text.data(), desk.length);
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + desk.length);
   if (connect(socket_there.get(), reinterpret_cast<const sockaddr*>(&at), length) != 0) {
     if (is_full(errno)) return false;
@@ -86,16 +82,9 @@ bool HandedFiles::hand(int member, std::span<const std::byte> note, std::span<co
   msghdr message{};
   message.msg_iov = &text;
   message.msg_iovlen = 1;
-  message.msg_control = rights.room.data();
-  message.msg_controllen = CMSG_SPACE(files.size() * sizeof(int));
-  cmsghdr* const head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(files.size() * sizeof(int));
-  for (std::size_t k = 0; k < files.size(); ++k) {
-    const int file = files[k].get();
-    std::memcpy(CMSG_DATA(head) + k * sizeof file, &file, sizeof file);
-  }
+  std::vector<int> numbers;
+  std::ranges::transform(files, std::back_inserter(numbers), &FileDescriptor::get);
+  put_beside(message, numbers, rights.room.data());
   if (sendmsg(socket_there.get(), &message, MSG_NOSIGNAL) >= 0) return true;
   if (is_full(errno)) return false;
   throw TransportError(what + reason(errno));
@@ -108,8 +97,7 @@ void HandedFiles::let_visitors_in() {
     ucred who{};
     socklen_t length = sizeof who;
     if (getsockopt(visitor.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 || who.uid != geteuid()) continue;
-    const auto known = std::ranges::find(all_, who.pid, &Desk::process);
-    if (known != all_.end()) visitors_.push_back({std::move(visitor), static_cast<int>(known - all_.begin())});
+    if (const int member = board_.member_of(who.pid); member >= 0) visitors_.push_back({std::move(visitor), member});
   }
 }
 

@@ -4,13 +4,12 @@
 // where it is a driver's, and to fetch it by ptrace's rights is not allowed among siblings.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
 
-#include "base/bootstrap.h"
 #include "base/file_descriptor.h"
+#include "peers/host_board.h"
 
 namespace lanecast::peers {
 
@@ -19,9 +18,9 @@ class HandedFiles {
   static constexpr std::size_t kMostFiles = 253;   // of one note, as Linux has it
   static constexpr std::size_t kMostBytes = 4096;  // of the note
 
-  /// Collective over the members, processes of one host. Throws on all where it does on one. Where a sandbox forbids
-  /// such sockets, hand() says so.
-  explicit HandedFiles(const Bootstrap& members);
+  /// Says on the board where this rank is reached. Members hand over once they know that all have said so. Where a
+  /// sandbox forbids such sockets, hand() says so.
+  HandedFiles(HostBoard& board, int rank);
 
   /// False: the system has no room for more files on their way; ask again later. The files stay the caller's. Throws
   /// TransportError where the member gets none.
@@ -36,21 +35,14 @@ class HandedFiles {
   std::vector<HandedOver> take();
 
  private:
-  /// Where a member is reached, by a name of the kernel's choice.
-  struct Desk {
-    int process = 0;
-    unsigned length = 0;  // 0: nowhere
-    std::array<char, 16> name{};
-  };
   struct Visitor {
     FileDescriptor socket;
     int member;
   };
-  Desk open_desk();
   void let_visitors_in();
 
+  HostBoard& board_;
   FileDescriptor desk_;
-  std::vector<Desk> all_;
   std::vector<Visitor> visitors_;  // who have not said anything yet
 };
 

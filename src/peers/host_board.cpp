@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/agreed.h"
@@ -45,6 +46,11 @@ HostBoard::HostBoard(const Bootstrap& members) : rank_(members.rank) {
     return pages;
   });  // and only now the file is closed
   for (const BoardIntroduction& member : all) processes_.push_back(member.process);
+}
+
+int HostBoard::member_of(int process) const {
+  const auto found = std::ranges::find(processes_, process, &Process::id);
+  return found == processes_.end() ? -1 : static_cast<int>(found - processes_.begin());
 }
 
 bool HostBoard::has_gone(int member) const {

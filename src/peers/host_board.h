@@ -24,12 +24,19 @@ struct WindowNotice {
   std::uint64_t offset;             // in what the handle opens, or the pieces make up
 };
 
+/// Of a socket without a place in any folder: the kernel's choice.
+struct SocketName {
+  std::uint32_t length;  // 0: there is none
+  std::array<char, 16> text;
+};
+
 /// Zeroed as it is made, and written by one rank.
 struct HostPage {
   std::atomic<std::uint64_t> news;      // how many turns the notices have taken together
   std::atomic<std::uint64_t> gone;      // this rank has let go of everything, for good
   std::atomic<std::uint64_t> given_up;  // its word ends kernels that wait here
   std::array<WindowNotice, gpu::kMostWindows> notices;
+  SocketName desk;  // where this rank is handed files; from before all agree on their windows' tables
   // By rank and window: the turn that this rank has followed.
   std::array<std::array<std::atomic<std::uint64_t>, gpu::kMostWindows>, gpu::kMostRanks> followed;
 };
@@ -41,6 +48,8 @@ class HostBoard {
 
   int size() const { return static_cast<int>(pages_.size()); }
   HostPage& of(int member) const { return *reinterpret_cast<HostPage*>(pages_[member].data()); }
+  /// That is a process; -1 where none is.
+  int member_of(int process) const;
   /// It has let go of everything, or its process has ended.
   bool has_gone(int member) const;
 

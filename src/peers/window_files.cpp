@@ -14,12 +14,11 @@ namespace lanecast::peers {
 static_assert(gpu::MemoryPieces::kMost <= HandedFiles::kMostFiles);
 static_assert((2 + gpu::MemoryPieces::kMost) * sizeof(std::uint64_t) <= HandedFiles::kMostBytes);
 
-void WindowFiles::hand(const gpu::MemoryPieces& pieces, const WindowTurn& window, std::vector<int>& to,
-                       const HostBoard& board) {
+void WindowFiles::hand(const gpu::MemoryPieces& pieces, const WindowTurn& window, std::vector<int>& to) {
   const std::vector<FileDescriptor> files = pieces.files();
   std::vector<std::uint64_t> note{window.number, window.turn};
   std::ranges::copy(pieces.bytes_of_each(), std::back_inserter(note));
-  while (!to.empty() && (board.has_gone(to.back()) || files_.hand(to.back(), std::as_bytes(std::span(note)), files)))
+  while (!to.empty() && (board_.has_gone(to.back()) || files_.hand(to.back(), std::as_bytes(std::span(note)), files)))
     to.pop_back();
 }
 

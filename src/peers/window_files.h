@@ -14,8 +14,9 @@ namespace lanecast::peers {
 
 class WindowFiles {
  public:
-  /// Collective over the members.
-  explicit WindowFiles(const Bootstrap& members) : files_(members), handed_(static_cast<std::size_t>(members.size)) {}
+  /// As HandedFiles.
+  WindowFiles(HostBoard& board, int rank)
+      : board_(board), files_(board, rank), handed_(static_cast<std::size_t>(board.size())) {}
 
   /// A window by its number, and the turn by which its rank opens it.
   struct WindowTurn {
@@ -23,7 +24,7 @@ class WindowFiles {
   };
   /// Takes those members out of `to` that have the files now, or have gone. Throws TransportError where the files
   /// cannot be had, or one of them gets none.
-  void hand(const gpu::MemoryPieces& pieces, const WindowTurn& window, std::vector<int>& to, const HostBoard& board);
+  void hand(const gpu::MemoryPieces& pieces, const WindowTurn& window, std::vector<int>& to);
 
   /// Takes what has come.
   void look();
@@ -39,6 +40,7 @@ class WindowFiles {
     std::vector<FileDescriptor> files;
   };
 
+  HostBoard& board_;
   HandedFiles files_;
   std::vector<std::vector<Handed>> handed_;  // by member
 };

@@ -20,9 +20,9 @@ Windows::Windows(std::shared_ptr<gpu::Device> device, const Bootstrap& members, 
     : device_(std::move(device)),
       rank_(members.rank),
       board_(board),
+      files_(board, members.rank),
       table_(agreed(members, [&] { return Table{{device_, sizeof(gpu::WindowTable)}, gpu::OwnedStream(device_)}; })),
       own_(gpu::kMostWindows),
-      files_(members),
       news_(members.size),
       opened_(members.size) {
   for (auto& windows : opened_) windows.resize(gpu::kMostWindows);
@@ -66,7 +66,7 @@ void Windows::announce(std::size_t number) {
   const gpu::MemoryPieces* const pieces = own.memory->pieces();
   if (!own.to_hand.empty()) {
     try {
-      files_.hand(*pieces, {number, own.turn + 1}, own.to_hand, board_);
+      files_.hand(*pieces, {number, own.turn + 1}, own.to_hand);
     } catch (...) {
       give_up(number);
       throw;

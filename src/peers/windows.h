@@ -72,10 +72,10 @@ class Windows {
   std::shared_ptr<gpu::Device> device_;
   int rank_;
   HostBoard& board_;
+  WindowFiles files_;  // before the table: whose rank has one, has said where it is handed files
   Table table_;
   std::vector<OwnWindows> own_;  // by number
   std::size_t used_ = 0;
-  WindowFiles files_;
   std::vector<std::uint64_t> news_;          // by member: what has been followed
   std::vector<std::vector<Opened>> opened_;  // by member and number
 };
