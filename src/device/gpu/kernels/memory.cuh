@@ -158,14 +158,15 @@ __device__ inline void add_up(u32 op, typename Format::Value (&sums)[kSums][Elem
 template <class Format>
 constexpr int kSeveral = Elements<Format>::kCount > 8 ? 1 : 2;
 
-/// The same of vectors i, i + step, … below n, by any operator.
-template <class Format>
+/// The same of vectors i, i + step, … below n, by any operator. For one that is not known here loads of one source are
+/// under way at once: its code is five times as long.
+template <class Format, int kAtOnce>
 __device__ inline void combine_several(u32 op, const ReductionArguments& r, u64 i, u32 step, u64 n) {
   constexpr int kSums = kSeveral<Format>;
   const u32 left = within<kSums>(n - i, step);
   typename Format::Value sums[kSums][Elements<Format>::kCount];
-  add_up<Format, kSums, /*kAtOnce=*/3>(op, sums, r.sources, left, step,
-                                       [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
+  add_up<Format, kSums, kAtOnce>(op, sums, r.sources, left, step,
+                                 [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
   Vector results[kSums];
   bool leaves = false;
   for (int k = 0; k < kSums; ++k) {
@@ -209,9 +210,9 @@ __device__ __noinline__ void reduce_bytes(Team team, const ReductionArguments& r
     if (pairs)
       add_pairs<Format>(r, i, team.size, vectors);
     else if (adds)
-      combine_several<Format>(kSum, r, i, team.size, vectors);
+      combine_several<Format, /*kAtOnce=*/3>(kSum, r, i, team.size, vectors);
     else
-      combine_several<Format>(r.op, r, i, team.size, vectors);
+      combine_several<Format, /*kAtOnce=*/1>(r.op, r, i, team.size, vectors);
   }
 #pragma unroll 1
   for (u64 k = vectors * Elements<Format>::kCount + team.index; k < r.bytes / sizeof(Stored); k += team.size)
