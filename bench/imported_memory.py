@@ -3,14 +3,17 @@
 
 mpirun -n 3 python bench/imported_memory.py    (on two GPUs, with an Open MPI whose UCX knows CUDA)
 
-Rank 0 allocates on GPU 0. Rank 1 maps that memory by its IPC handle. It makes all-reduces with rank 2, on GPU 1: of
-memory of its own, then of the imported memory. Each says what the calls returned, and whether all elements are right.
+Rank 0 allocates on GPU 0. Rank 1 maps that memory by its IPC handle. It exchanges messages with rank 2, on GPU 1, and
+makes all-reduces with it: of memory of its own, then of the imported memory. Each says what the calls returned, and
+whether all elements are right. Messages come first: an Open MPI that was built without CUDA adds on the host, and ends
+in its first all-reduce of a GPU's memory.
 """
 
 from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -51,16 +54,34 @@ class Mpi:
             )
         )
 
+    def exchange(self, source: int, target: int) -> int:
+        """Both of the pair send at once."""
+        peer, status = ctypes.c_int(2 - self.rank), ctypes.c_void_p(0)  # MPI_STATUS_IGNORE
+        return int(
+            self.library.MPI_Sendrecv(
+                ctypes.c_void_p(source), COUNT, self.float, peer, 0,
+                ctypes.c_void_p(target), COUNT, self.float, peer, 0, self.pair, status,
+            )
+        )  # fmt: skip
 
-def tried(mpi: Mpi, name: str, source: int, target: Any) -> None:
+
+def tried(rank: int, name: str, call: Callable[[], int], target: Any, expected: float) -> None:
+    codes = {call()}  # connections, and what else a first call makes
     torch.cuda.synchronize()
     begin = time.perf_counter()
-    codes = {mpi.all_reduce(source, target.data_ptr()) for _ in range(TIMES)}
+    codes |= {call() for _ in range(TIMES)}
     torch.cuda.synchronize()
     took_ms = (time.perf_counter() - begin) / TIMES * 1e3
-    wrong = int((target != 3).sum())
-    print(f"rank {mpi.rank}: {name}: codes {sorted(codes)}, {wrong} wrong elements, {took_ms:.2f} ms", flush=True)
+    wrong = int((target != expected).sum())
+    print(f"rank {rank}: {name}: codes {sorted(codes)}, {wrong} wrong elements, {took_ms:.2f} ms", flush=True)
     target.zero_()
+
+
+def both_tried(mpi: Mpi, name: str, source: int, target: Any) -> None:
+    torch.cuda.synchronize()
+    address = target.data_ptr()
+    tried(mpi.rank, f"messages, {name}", lambda: mpi.exchange(source, address), target, float(3 - mpi.rank))
+    tried(mpi.rank, f"all-reduce, {name}", lambda: mpi.all_reduce(source, address), target, 3.0)
 
 
 def main() -> None:
@@ -70,15 +91,15 @@ def main() -> None:
     own = torch.full((COUNT,), float(max(1, mpi.rank)), device="cuda")  # 1, 1 and 2
     result = torch.zeros(COUNT, device="cuda")
     if mpi.rank > 0:
-        tried(mpi, "own memory", own.data_ptr(), result)
+        both_tried(mpi, "own memory", own.data_ptr(), result)
     slices = _core.SliceMemory(_core.DeviceBuffer(own.data_ptr(), 0, COUNT, device, own, int), own.nbytes)
     said = f"{slices.bus_id};{slices.handle.hex()};{slices.offset};"
     bus_id, handle, offset, _ = mpi.broadcast(said.encode()).decode().split(";")
     if mpi.rank == 1:
         mapped = _core.SliceMemory(bus_id, bytes.fromhex(handle), int(offset))
-        tried(mpi, "imported memory", mapped.address, result)
+        both_tried(mpi, "imported memory", mapped.address, result)
     elif mpi.rank == 2:
-        tried(mpi, "own memory, its peer's is imported", own.data_ptr(), result)
+        both_tried(mpi, "own memory, its peer's is imported", own.data_ptr(), result)
     mpi.library.MPI_Barrier(mpi.world)
     mpi.library.MPI_Finalize()
 

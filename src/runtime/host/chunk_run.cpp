@@ -21,7 +21,8 @@ ChunkRun::ChunkRun(const CallContext& context)
       state_(plan_.steps.size()),
       messages_(plan_.steps.size()),
       groups_(plan_.groups.size()),
-      idle_slice_bytes_(context.router.uses_wires() ? kSliceBytes : kLongSliceBytes) {}
+      idle_slice_bytes_(context.router.uses_wires() ? kSliceBytes : kLongSliceBytes),
+      sends_first_(context.router.uses_wires()) {}
 
 void ChunkRun::begin(Chunk chunk, const Memory& memory) {
   chunk_ = chunk;
@@ -35,13 +36,14 @@ void ChunkRun::begin(Chunk chunk, const Memory& memory) {
   first_unfinished_ = 0;
   unfinished_ = static_cast<std::uint32_t>(plan_.steps.size());
   for (std::uint32_t i = 0; i < plan_.steps.size(); ++i)
-    if (waits_[i] == 0) ready_.push(i);
+    if (waits_[i] == 0) make_ready(i);
 }
 
 void ChunkRun::start_ready() {
-  while (!ready_.empty() && ready_.top() < first_unfinished_ + context_.window) {
-    const std::uint32_t step = ready_.top();
-    ready_.pop();
+  while (may_start(ready_sends_) || may_start(ready_)) {
+    Ready& first = may_start(ready_sends_) ? ready_sends_ : ready_;
+    const std::uint32_t step = first.top();
+    first.pop();
     start(step);
   }
   receive_ahead();
@@ -77,6 +79,13 @@ void ChunkRun::start(std::uint32_t step) {
   }
 }
 
+// A library that has announced a long message sends it when the receiver has answered. Where two ranks send to each
+// other on one connection, the answer stands behind all that the receiver is sending by then: the peer is to hear of
+// our message before it has our answer, lest the two messages go one after the other.
+void ChunkRun::make_ready(std::uint32_t step) {
+  (sends_first_ && plan_.steps[step].kind == StepKind::send ? ready_sends_ : ready_).push(step);
+}
+
 bool ChunkRun::copy_some(bool moved) {
   if (copies_.empty()) return false;
   Copy& copy = copies_.back();
@@ -106,7 +115,7 @@ void ChunkRun::finish(std::uint32_t step) {
   --unfinished_;
   while (first_unfinished_ < state_.size() && state_[first_unfinished_] == State::finished) ++first_unfinished_;
   for (std::uint32_t next : context_.prepared.successors.of(step))
-    if (--waits_[next] == 0) ready_.push(next);
+    if (--waits_[next] == 0) make_ready(next);
   if (!takes_turns(step)) return;
   if (ChunkRun* const next = context_.sends.pass(step)) next->take_turn_to_send(step);
 }

@@ -114,7 +114,13 @@ class ChunkRun {
   BoundSteps bound_;
   std::vector<State> state_;
   std::vector<std::uint32_t> waits_;
-  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready_;
+  /// Steps that wait for no other one, the oldest first.
+  using Ready = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
+  void make_ready(std::uint32_t step);
+  bool may_start(const Ready& steps) const {
+    return !steps.empty() && steps.top() < first_unfinished_ + context_.window;
+  }
+  Ready ready_sends_, ready_;  // the former over wires, and before the latter
   struct Copy {
     std::uint32_t step;
     SpanCursor src, dst;
@@ -131,6 +137,7 @@ class ChunkRun {
   ReduceSources sources_;               // of the reduction under way
   std::vector<StepGroup> groups_;       // of each Plan::groups
   const std::size_t idle_slice_bytes_;  // of a copy that no step waits for: when nothing else moves
+  const bool sends_first_;              // over wires
 };
 
 }  // namespace lanecast
