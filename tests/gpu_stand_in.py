@@ -57,7 +57,8 @@ class DeviceCall(Call):
         self._source, self._target = arrays
 
     def _in_core(self, *arguments: Any) -> None:
-        self.comm._core.enqueue(*arguments, None)
+        asked = *arguments, None  # reproducible or not: as the communicator is
+        self.comm._core.enqueue(*asked)
 
     def finish(self) -> list[str]:
         if self._work is not None:

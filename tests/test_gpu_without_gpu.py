@@ -96,7 +96,8 @@ def kept_by_kernels(comm: Communicator, _: Tell) -> list[str]:
 @pytest.mark.timeout(400)
 def test_no_copy_stands_behind_a_broadcast(kernel_cache: str) -> None:
     """What a root keeps is copied beside what it sends; copy engines send to the others with a copy each."""
-    assert [outcome.text for outcome in outcomes(3, kept_by_kernels, kernel_cache)] == [""] * 3
+    ended = outcomes(3, kept_by_kernels, kernel_cache)
+    assert [(outcome.text, outcome.value) for outcome in ended] == [("", [])] * 3
 
 
 @pytest.mark.timeout(400)
