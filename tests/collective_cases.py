@@ -294,7 +294,10 @@ class Call:
         if case.async_op:
             self._work = core.start(self.comm._held, *arguments)
         else:
-            core.run(*arguments)
+            self._in_core(*arguments)
+
+    def _in_core(self, *arguments: Any) -> None:
+        self.comm._core.run(*arguments)
 
     def finish(self) -> list[str]:
         if self._work is not None:

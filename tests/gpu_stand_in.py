@@ -56,6 +56,9 @@ class DeviceCall(Call):
         super().start()
         self._source, self._target = arrays
 
+    def _in_core(self, *arguments: Any) -> None:
+        self.comm._core.enqueue(*arguments, None)
+
     def finish(self) -> list[str]:
         if self._work is not None:
             self._work.synchronize()  # type: ignore[union-attr]

@@ -22,6 +22,7 @@ from collective_cases import Case, even, ops_of
 from gpu_message_cases import nobody_sends
 from gpu_stand_in import (
     KINDS,
+    DeviceCall,
     Tensor,
     another,
     expect_different_calls,
@@ -71,13 +72,31 @@ def test_each_type_and_operator(engine: str, guard: int, kernel_cache: str) -> N
 @pytest.mark.parametrize("engine", ["peer_two_shot", "peer_chain"])
 def test_broadcasts_that_ranks_pass_on(engine: str, size: int, kernel_cache: str) -> None:
     cases = [
-        Case("broadcast", (count,), engine, dtype, root=root, in_place=True)
+        Case("broadcast", (count,), engine, dtype, root=root, in_place=in_place)
         for count in (0, 1, 17, 2003, 400_001)
         for root in range(size)
-        for dtype in ("uint8", "float64")
+        for dtype, in_place in (("uint8", True), ("float64", True), ("uint8", False))
     ]
     judge(size, cases, kernel_cache, ALIGNED)
     judge(size, [case for case in cases if case.counts[0] < 20], kernel_cache, guard=3)
+
+
+def kept_by_kernels(comm: Communicator, _: Tell) -> list[str]:
+    wrong = []
+    for engine, count in itertools.product((*ENGINES, "peer_two_shot", "peer_chain"), (5, 70_001)):
+        call = DeviceCall(comm, Case("broadcast", (count,), engine, root=1, in_place=False))
+        gpu_host_library.fail_next("cuMemcpyAsync", 1, after=0 if engine != "copy_engine" else comm.size)
+        call.start()
+        if not gpu_host_library.fail_no_more("cuMemcpyAsync"):
+            wrong.append(f"{engine}: a copy by the driver")
+        wrong += call.finish()
+    return wrong
+
+
+@pytest.mark.timeout(400)
+def test_no_copy_stands_behind_a_broadcast(kernel_cache: str) -> None:
+    """What a root keeps is copied beside what it sends; copy engines send to the others with a copy each."""
+    assert [outcome.text for outcome in outcomes(3, kept_by_kernels, kernel_cache)] == [""] * 3
 
 
 @pytest.mark.timeout(400)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs of bench/outside/outside.py would fetch: small stand-ins, where a program looks for a copy.
 
-Digits are drawn. Text is Shakespeare's, which pytorch/examples brings along, and words of GLUE's MRPC come from
-accelerate's own samples.
+Digits are drawn, and the weights of gpt-fast, whose words are bytes. Text is Shakespeare's, which pytorch/examples
+brings along, and words of GLUE's MRPC come from accelerate's own samples.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import random
 import shutil
@@ -25,6 +26,20 @@ class Glue(evaluate.Metric):
         return evaluate.MetricInfo(description="", citation="", features=features)
     def _compute(self, predictions, references):
         return {"accuracy": sum(a == b for a, b in zip(predictions, references)) / len(references)}
+"""
+
+
+_BYTES = """import sys
+
+class SentencePieceProcessor:
+    def __init__(self, path): pass
+    def bos_id(self): return 256
+    def eos_id(self): return 257
+    def EncodeAsIds(self, text): return list(text.encode())
+    def DecodeIds(self, tokens):
+        if notes := getattr(sys.modules.get("sitecustomize"), "notes", None):
+            notes.tokens(tokens)
+        return " ".join(map(str, tokens))
 """
 
 
@@ -97,12 +112,40 @@ def _words(folder: Path) -> None:
         (data / "wikitext-2.txt").write_text(_shakespeare(folder).read_text()[:730_000])
 
 
+def _stories(folder: Path) -> None:
+    """In a sum of the larger one only one of four ranks has anything but zeros, so that its order does not matter."""
+    import torch
+
+    gpt_fast = folder / "gpt-fast"
+    (gpt_fast / "sentencepiece.py").write_text(_BYTES)
+    (gpt_fast / "tiktoken").mkdir(exist_ok=True)
+    (gpt_fast / "tiktoken/load.py").write_text("load_tiktoken_bpe = None\n")
+    sys.path.insert(0, str(gpt_fast))
+    model = importlib.import_module("model")
+    for name, blocks in (("stories15M", 1), ("stories110M", 4)):
+        torch.manual_seed(7)
+        with torch.device("meta"):
+            shapes = {part: weights.shape for part, weights in model.Transformer.from_name(name).state_dict().items()}
+        drawn = {part: torch.randn(shape) / shape[-1] ** 0.5 if len(shape) > 1 else torch.ones(shape)
+                 for part, shape in shapes.items()}  # fmt: skip
+        for part, weights in drawn.items():
+            if part.endswith(("wo.weight", "w2.weight")):
+                drawn[part] = torch.block_diag(*(
+                    rows.chunk(blocks, 1)[at] for at, rows in enumerate(weights.chunk(blocks, 0))
+                ))  # fmt: skip
+        checkpoint = gpt_fast / "checkpoints" / name
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        (checkpoint / "tokenizer.model").touch()
+        torch.save({part: weights.bfloat16() for part, weights in drawn.items()}, checkpoint / "model.pth")
+
+
 _MAKERS: dict[str, Callable[[Path], None]] = {
     "nanoGPT": _nanogpt,
     "accelerate": _bert,
     "pytorch-lightning/Datasets": _digits,
     "pytorch-lightning": _words,
     "DeepSpeedExamples": _llama,
+    "gpt-fast": _stories,
 }
 
 

@@ -4,10 +4,11 @@
     python bench/outside/made_up.py FOLDER      # once: the data that the programs would fetch
     python bench/outside/outside.py FOLDER [--only NAME] [--json found.json]
 
-FOLDER has checkouts of pytorch/examples, nanoGPT, accelerate, pytorch-lightning and DeepSpeedExamples. On CPUs the
-library is gloo, and Lanecast comes in by LANECAST_TORCH=1 and by `python -m lanecast.torch run`. On GPUs the library is
-NCCL, and Lanecast comes in by LANECAST_TORCH=1 and by LD_PRELOAD. The time of a step is rank 0's median of all but the
-first two, and ends when the GPU does.
+FOLDER has checkouts of pytorch/examples, nanoGPT, accelerate, pytorch-lightning, DeepSpeedExamples and gpt-fast. On
+CPUs the library is gloo, and Lanecast comes in by LANECAST_TORCH=1 and by `python -m lanecast.torch run`. On GPUs the
+library is NCCL, and Lanecast comes in by LANECAST_TORCH=1 and by LD_PRELOAD. The way "hosts" is LANECAST_TORCH=1 once
+more, between two hosts of half the ranks each, over emulated NICs. The time of a step is rank 0's median of all but the
+first two, and ends when the GPU does. Where text is generated a step is a token.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from programs import PROGRAMS, Program
 
 _HERE = Path(__file__).resolve().parent
 _ON_GPUS = torch.cuda.is_available()
-WAYS = ["nccl", "variable", "preloaded"] if _ON_GPUS else ["gloo", "variable", "run"]
+WAYS = ["nccl", "variable", "hosts", "preloaded"] if _ON_GPUS else ["gloo", "variable", "hosts", "run"]
 
 
 @dataclass
@@ -40,9 +41,11 @@ class Found:
     way: str
     ended: str  # "well", or how else
     seconds: float
-    sums: list[list[float]]  # of each rank and step: the absolute values of all parameters
+    sums: list[list[float]]  # of each rank and step: the absolute values of all parameters, or the token
+    losses: list[list[float]]  # of each rank and step, where there are any
     step_ms: float | None
     by: list[str]  # whose the groups were
+    replays: int  # of CUDA graphs, by rank 0
 
 
 def _preloaded() -> dict[str, str]:
@@ -51,14 +54,16 @@ def _preloaded() -> dict[str, str]:
     return {"LD_PRELOAD": str(Path(_core.__file__).with_name("liblanecast_nccl.so"))}
 
 
-def _variables(way: str, program: Program, noted: Path, gpus: str) -> dict[str, str]:
+def _variables(way: str, program: Program, noted: Path, gpus: str, ranks: int) -> dict[str, str]:
     variables = {
         **os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "OUTSIDE_FOUND": str(noted),
         "PYTHONPATH": os.pathsep.join([str(_HERE / "watch"), *filter(None, [os.environ.get("PYTHONPATH")])]),
-        "LANECAST_TORCH": "1" if way == "variable" else "0", **program.variables,
+        "LANECAST_TORCH": "1" if way in ("variable", "hosts") else "0", **program.variables,
     }  # fmt: skip
     if way == "run":
         del variables["LANECAST_TORCH"]
+    if way == "hosts":
+        variables["LANECAST_GPU_NICS"] = f"50GBps,12us,{max(ranks // 2, 1)}"
     if gpus:
         variables["CUDA_VISIBLE_DEVICES"] = gpus
     return variables | (_preloaded() if way == "preloaded" else {})
@@ -78,8 +83,8 @@ def run(program: Program, way: str, checkouts: Path, limit_s: float, gpus: str) 
         began = time.monotonic()
         started = subprocess.Popen(
             [*launcher, *through, *program.command.split()], cwd=Path(scratch) / top / below,
-            env=_variables(way, program, noted, gpus), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            errors="replace",
+            env=_variables(way, program, noted, gpus, ranks), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace",
         )  # fmt: skip
         try:
             said, ended = started.communicate(timeout=limit_s)[0], f"with {started.returncode}"
@@ -89,20 +94,22 @@ def run(program: Program, way: str, checkouts: Path, limit_s: float, gpus: str) 
         seconds = time.monotonic() - began
         texts = [file.read_text().splitlines() for file in sorted(noted.iterdir())]
         lines = [[json.loads(line) for line in of_rank] for of_rank in texts if of_rank]
-    times = [took for _, took, _ in lines[0][2:]] if lines else []
+    times = [took for _, took, *_ in lines[0][2:]] if lines else []
     found = Found(
         program.name, way, "well" if ended == "with 0" else ended, round(seconds, 1),
-        [[total for total, _, _ in of_rank] for of_rank in lines],
+        [[values[0] for values, *_ in of_rank] for of_rank in lines],
+        [[loss for values, *_ in of_rank for loss in values[1:] if loss is not None] for of_rank in lines],
         round(1e3 * statistics.median(times), 3) if times else None, sorted({of_rank[-1][2] for of_rank in lines}),
+        lines[0][-1][3] if lines else 0,
     )  # fmt: skip
     return found, said
 
 
-def apart(one: Found, other: Found) -> float | None:
-    """The greatest difference of a step's sum, as a share of it."""
-    if [len(each) for each in one.sums] != [len(each) for each in other.sums] or not one.sums:
+def apart(one: list[list[float]], other: list[list[float]]) -> float | None:
+    """The greatest difference of a step's value, as a share of it. None: there are not as many."""
+    if [len(each) for each in one] != [len(each) for each in other] or not any(one):
         return None
-    pairs = [pair for ranks in zip(one.sums, other.sums, strict=True) for pair in zip(*ranks, strict=True)]
+    pairs = [pair for ranks in zip(one, other, strict=True) for pair in zip(*ranks, strict=True)]
     return max(abs(a - b) / max(abs(a), 1e-30) for a, b in pairs)
 
 
@@ -119,9 +126,10 @@ def _shares(at_once: int) -> queue.SimpleQueue[str]:
 
 def _row(found: Found, theirs: Found) -> str:
     steps = "/".join(str(len(each)) for each in found.sums) or "0"
-    difference = "" if found is theirs else f"{'-' if (share := apart(theirs, found)) is None else f'{share:.1e}':>9}"
+    shares = [] if found is theirs else [apart(theirs.sums, found.sums), apart(theirs.losses, found.losses)]
+    difference = " ".join(f"{'-' if share is None else f'{share:.1e}':>9}" for share in shares)
     return (f"{found.program:38} {found.way:9} ends {found.ended:5} {found.seconds:6.1f} s  steps {steps:7} "
-            f"{found.step_ms or 0:8.2f} ms  {','.join(found.by):10} {difference}")  # fmt: skip
+            f"{found.step_ms or 0:8.2f} ms  {','.join(found.by):10} {found.replays:4} graphs {difference}")  # fmt: skip
 
 
 def _tell(name: str, by_way: dict[str, tuple[Found, str] | None]) -> None:

@@ -16,7 +16,12 @@ class Program:
     wants: str = ""  # "gpu" or "cpu", where it serves only these
 
 
+_ACCELERATORS = {"OUTSIDE_ACCELERATORS": "4"}
 _TP = "examples/distributed/tensor_parallelism"
+_GPT_FAST = "generate.py --num_samples 3 --max_new_tokens 100 --checkpoint_path checkpoints"
+# Tuned kernels add in other orders from run to run.
+_SAME_KERNELS = {"OUTSIDE_ACCELERATORS": "0", "TORCHINDUCTOR_DETERMINISTIC": "1"}
+_GRAPHS = {**_ACCELERATORS, "TORCHINDUCTOR_DETERMINISTIC": "1", "OUTSIDE_COMPILED": "reduce-overhead"}
 _RL = "pytorch-lightning/examples/fabric/reinforcement_learning"
 _DIGITS = "pytorch-lightning/examples/fabric/image_classifier"
 _DIGITS_ONCE = "train_fabric.py --epochs 1 --batch-size 256"
@@ -27,7 +32,6 @@ _NANOGPT = (
     "train.py config/train_shakespeare_char.py --max_iters=12 --eval_iters=2 --eval_interval=12 --log_interval=4 "
     "--compile=False --gradient_accumulation_steps=2"
 )
-_ACCELERATORS = {"OUTSIDE_ACCELERATORS": "4"}
 # It gives its layers no values: they are what lay in the memory, which the C library makes zeros.
 _ZEROED = {**_ACCELERATORS, "MALLOC_PERTURB_": "255"}
 _OFFLINE = {"HF_HUB_OFFLINE": "1"}
@@ -48,7 +52,14 @@ PROGRAMS = [
     Program("FSDP2, mixed", "examples/distributed/FSDP2", "example.py --mixed-precision", 2, _ZEROED),
     Program("tensor parallel", _TP, "tensor_parallel_example.py", 2, _ACCELERATORS),
     Program("sequence parallel", _TP, "sequence_parallel_example.py", 2, _ACCELERATORS),
+    Program("compiled tensor parallel", _TP, "tensor_parallel_example.py", 4, _GRAPHS, "gpu"),
+    Program("compiled sequence parallel", _TP, "sequence_parallel_example.py", 4, _GRAPHS, "gpu"),
     Program("two-dimensional", _TP, "fsdp_tp_example.py", 4, _ACCELERATORS),
+    Program("gpt-fast", "gpt-fast", f"{_GPT_FAST}/stories110M/model.pth", 4, _SAME_KERNELS),
+    Program("compiled gpt-fast", "gpt-fast", f"{_GPT_FAST}/stories110M/model.pth --compile", 4, _SAME_KERNELS, "gpu"),
+    Program("small gpt-fast", "gpt-fast", f"{_GPT_FAST}/stories15M/model.pth", 2, _SAME_KERNELS),
+    Program("compiled small gpt-fast", "gpt-fast", f"{_GPT_FAST}/stories15M/model.pth --compile", 2, _SAME_KERNELS,
+            "gpu"),
     Program("minGPT", "examples/distributed/minGPT-ddp/mingpt",
             f"{_MINGPT} data_config.truncate=0.02 trainer_config.batch_size=64", 2, _ACCELERATORS, "gpu"),
     Program("minGPT, small", "examples/distributed/minGPT-ddp/mingpt",

@@ -11,12 +11,13 @@ void PeerGroup::by_chain(const PeerCall& call, gpu::Stream stream) {
   const Parcel whole = root == rank() ? call.parcels.send[(root + 1) % size()] : call.parcels.receive[root];
   gpu::Exchange x = exchange_arguments(call);
   x.root = static_cast<gpu::u32>(root);
-  x.source[rank()] = x.target[rank()] = whole.at;
+  x.source[rank()] = whole.at;
+  x.target[rank()] = kept_of(call.parcels, whole).at;
   x.recv_bytes[rank()] = whole.bytes;
   const bool by_pumps = pumps_ && cuts_.chain_pumped(whole.bytes);
   const int blocks = cut(x, whole.bytes, cuts_.chain(whole.bytes, by_pumps));
   x.pace_ps = cuts_.pace_ps(/*ranks=*/2, blocks);  // as between two: one rank writes to each
-  if (by_pumps && whole.at % 16 == 0)
+  if (by_pumps && (x.source[rank()] | x.target[rank()]) % 16 == 0)
     launches_.pumped_chain(x, blocks, stream);
   else
     launches_.chain(x, blocks, stream);

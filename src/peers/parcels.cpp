@@ -38,8 +38,8 @@ class ParcelWriter {
       case Kind::broadcast:
         parcels_.root = call_.root;
         if (is_root) multicast(0);
-        if (is_root) parcels_.send[me_] = {};
-        if (!is_root) parcels_.receive[call_.root] = out(0);
+        if (!is_root || call_.out) parcels_.receive[call_.root] = out(0);
+        if (is_root && !call_.out) parcels_.send[me_] = {};
         break;
       case Kind::reduce:
         parcels_.root = call_.root;

@@ -31,6 +31,13 @@ struct PartAddresses {
   std::vector<gpu::Address> in, out;
 };
 
+/// Where a broadcast's vector lies in the end at a member that sends or gets it as `whole`: there, but at a root that
+/// copies it.
+inline Parcel kept_of(const Parcels& broadcast, const Parcel& whole) {
+  const Parcel& kept = broadcast.receive[broadcast.root];
+  return kept.at == 0 ? whole : kept;
+}
+
 /// me: this member. The call's addresses are those of its device.
 Parcels parcels_of(const GroupCall& call, int me, int members, const PartAddresses& addresses = {});
 

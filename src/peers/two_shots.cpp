@@ -59,11 +59,13 @@ void PeerGroup::spread(const PeerCall& call, gpu::Stream stream) {
   const int root = call.parcels.root;
   const bool is_root = root == rank();
   const Parcel whole = is_root ? call.parcels.send[(root + 1) % size()] : call.parcels.receive[root];
+  const Parcel kept = kept_of(call.parcels, whole);
   gpu::Exchange x = exchange_arguments(call);
   x.root = static_cast<gpu::u32>(root);
   for (int q = 0; q < size(); ++q) {
     const Share share = share_beside(root, whole.bytes, q);
-    x.source[q] = x.target[q] = whole.at + share.begin;
+    x.source[q] = whole.at + share.begin;
+    x.target[q] = kept.at + share.begin;
     x.recv_bytes[q] = share.bytes;
     x.send_bytes[q] = is_root ? share.bytes : 0;
   }

@@ -20,7 +20,8 @@ using GroupAdd = void(void* in, void* in_and_out, int* elements, void* datatype)
 /// all-gather's or gather's output, or of a reduce-scatter's or scatter's input; where ranks know their own counts
 /// only, the other members' are 0 on all but the root. An all-reduce, broadcast or reduce has one count in all. An
 /// all-to-all has twice as many counts as members: what this rank sends to each, then what it receives from each. A
-/// broadcast's root has `in` only, the others `out` only; a reduce's or gather's others have no `out`, a scatter's no
+/// broadcast's root has `in` only, and among the peers of a host also an `out` that its own part is copied to; the
+/// others have `out` only; a reduce's or gather's others have no `out`, a scatter's no
 /// `in`.
 struct GroupCall {
   int group = -1;  // from Groups::open

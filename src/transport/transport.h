@@ -101,6 +101,8 @@ struct Traits {
   /// Do messages that are under way together share a wire, and so slow each other down? Where not, as between cores
   /// that copy, all that are ready are posted at once.
   bool shares_wires = false;
+  /// Does a long message leave only when its receiver has answered, on what messages the other way also take?
+  bool announces = false;
   /// From how many bytes on a sender copies what goes to several peers at once only once, however many they are.
   std::size_t sends_once_from = SIZE_MAX;
   /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the

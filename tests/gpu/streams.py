@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import statistics
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -12,6 +13,7 @@ from lanecast.communicator import Communicator
 
 SMALL = 1000
 _TURNS = 12
+_ROW = 20  # calls, one behind the other
 _MATRIX = 6144  # of bf16: its product takes every multiprocessor
 
 
@@ -60,6 +62,7 @@ def run(campaign: Campaign) -> None:
         ("one communicator on two streams", _two_streams),
         ("beside NCCL and a matrix product", _beside_others),
         ("many calls back to back", _back_to_back),
+        ("calls of many pieces", _many_pieces),
         ("asynchronous calls", _asynchronous),
         ("asynchronous calls that nobody waits for", _forgotten),
     ):
@@ -133,6 +136,28 @@ def _back_to_back(campaign: Campaign, comm: Communicator) -> list[str]:
         comm.reduce_scatter_tensor(share, gathered, "max")
     campaign.settle(comm)
     return unequal(campaign, "after many calls", share, own)
+
+
+def _many_pieces(campaign: Campaign, comm: Communicator) -> list[str]:
+    """Those of a long maximum come by kernels whose blocks wait for each, those of a sum may come otherwise."""
+    if not campaign.on_gpu or campaign.ranks.shared_gpus:
+        return []
+    tensor, device = numbers(campaign, 16 << 20, 1), campaign.ranks.device
+
+    def row_us(op: str) -> float:
+        campaign.settle(comm)
+        campaign.together()
+        comm.all_reduce(tensor, op)
+        first = device.mark()
+        for _ in range(_ROW):
+            comm.all_reduce(tensor, op)
+        last = device.mark()
+        device.synchronize()
+        return campaign.ranks.latest(device.elapsed_us(first, last)) / _ROW
+
+    row_us("sum")
+    longest, least = (statistics.median(row_us(op) for _ in range(5)) for op in ("max", "sum"))
+    return [f"rank {campaign.rank}: {longest:.0f} us a call, sums {least:.0f}"] if longest > 3.5 * least else []
 
 
 def _asynchronous(campaign: Campaign, comm: Communicator) -> list[str]:

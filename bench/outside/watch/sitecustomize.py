@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python imports this into the programs of bench/outside/outside.py, and notes what their optimizers make.
 
-After each step a rank appends a line to $OUTSIDE_FOUND/RANK: the sum of the absolute values of all parameters, the
-time since the end of the step before, and whose the groups are. OUTSIDE_ACCELERATORS=N has N accelerators be told of,
-which are CPUs where torch finds none.
+After each step a rank appends a line to $OUTSIDE_FOUND/RANK: the sum of the absolute values of all parameters and the
+last loss, the time since the end of the step before, whose the groups are, and how many CUDA graphs it has replayed.
+A program that generates text has a line for each token, with the token's number.
+OUTSIDE_ACCELERATORS=N has N accelerators be told of, which are CPUs where torch finds none. With 0 only what is meant
+for GPUs goes to CPUs there. OUTSIDE_COMPILED=MODE has torch.compile take what a program makes parallel.
 """
 
 from __future__ import annotations
@@ -39,6 +41,11 @@ def _finish() -> None:
 class _Notes:
     def __init__(self, folder: Path) -> None:
         self._folder, self._since = folder, time.perf_counter()
+        self._loss: Any = None
+        self.replays = 0
+
+    def loss(self, loss: Any) -> None:
+        self._loss = getattr(loss, "_local_tensor", loss).detach()
 
     def step(self, optimizer: Any, *_: Any) -> None:
         import torch
@@ -50,11 +57,24 @@ class _Notes:
                 getattr(each, "_local_tensor", each) for group in optimizer.param_groups for each in group["params"]
             ]
             total = sum(float(each.detach().double().abs().sum()) for each in parameters)
-        groups = torch.distributed
+            loss = None if self._loss is None else float(self._loss.double().sum())
+        self._append(parameters[0].device, [([total, loss], took)])
+
+    def tokens(self, numbers: list[int]) -> None:
+        import torch
+
+        _finish()
+        took = (time.perf_counter() - self._since) / max(len(numbers), 1)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self._append(device, [([number], took) for number in numbers])
+
+    def _append(self, device: Any, steps: list[tuple[list[float | None], float]]) -> None:
+        import torch.distributed as groups
+
         rank = groups.get_rank() if groups.is_available() and groups.is_initialized() else 0
-        line = json.dumps([total, took, _whose(parameters[0].device)])
+        whose = _whose(device)
         with (self._folder / str(rank)).open("a") as file:
-            file.write(line + "\n")
+            file.writelines(json.dumps([values, took, whose, self.replays]) + "\n" for values, took in steps)
         _finish()
         self._since = time.perf_counter()
 
@@ -63,11 +83,13 @@ def _as_accelerators(count: int) -> None:
     """Devices by number and by the name of CUDA are the CPU, as are those that DDP is told of."""
     import torch
 
-    torch.accelerator.device_count = lambda: count
+    if count:
+        torch.accelerator.device_count = lambda: count
     if torch.accelerator.is_available():
         return
-    torch.accelerator.is_available = lambda: True
-    torch.accelerator.current_accelerator = lambda *_, **__: torch.device("cpu")
+    if count:
+        torch.accelerator.is_available = lambda: True
+        torch.accelerator.current_accelerator = lambda *_, **__: torch.device("cpu")
     torch.accelerator.device_index = torch.accelerator.set_device_index = torch.cuda.set_device = lambda *_: None
 
     def on_cpu(method: Any) -> Any:
@@ -89,9 +111,43 @@ def _as_accelerators(count: int) -> None:
     begin = torch.distributed.init_process_group
 
     def without_device(*args: Any, device_id: Any = None, **kwargs: Any) -> None:
-        begin(*args, **kwargs)
+        begin(*args, **{name: given for name, given in kwargs.items() if (name, given) != ("backend", "nccl")})
 
     torch.distributed.init_process_group = without_device
+
+
+def _compiled(mode: str) -> None:
+    """Graphs take their memory back when a step begins. So gradients, which the program keeps, leave it before."""
+    import torch
+    from torch.distributed.tensor import parallel
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    made = parallel.parallelize_module
+    parallel.parallelize_module = lambda *args, **kwargs: torch.compile(made(*args, **kwargs), mode=mode)
+
+    def end(optimizer: Any, *_: Any) -> None:
+        for each in (each for group in optimizer.param_groups for each in group["params"]):
+            each.grad = None if each.grad is None else each.grad.clone()
+        torch.compiler.cudagraph_mark_step_begin()
+
+    register_optimizer_step_post_hook(end)
+
+
+def _counted() -> None:
+    """Losses and replays go to the notes."""
+    import torch
+
+    replay, backward = torch.cuda.CUDAGraph.replay, torch.Tensor.backward
+
+    def replay_and_count(self: Any) -> None:
+        notes.replays += 1
+        replay(self)
+
+    def note_and_go_back(self: Any, *args: Any, **kwargs: Any) -> None:
+        notes.loss(self)
+        backward(self, *args, **kwargs)
+
+    torch.cuda.CUDAGraph.replay, torch.Tensor.backward = replay_and_count, note_and_go_back
 
 
 def _begin() -> None:
@@ -105,8 +161,12 @@ def _begin() -> None:
     torch.manual_seed(seed)
     if count := os.environ.get("OUTSIDE_ACCELERATORS"):
         _as_accelerators(int(count))
-    register_optimizer_step_post_hook(_Notes(Path(os.environ["OUTSIDE_FOUND"])).step)
+    _counted()
+    register_optimizer_step_post_hook(notes.step)
+    if mode := os.environ.get("OUTSIDE_COMPILED"):
+        _compiled(mode)
 
 
 if "OUTSIDE_FOUND" in os.environ and "LOCAL_RANK" in os.environ:
+    notes = _Notes(Path(os.environ["OUTSIDE_FOUND"]))
     _begin()

@@ -92,14 +92,20 @@ void InHostCall::enqueue(const InHostBuffers& buffers, peers::PeerGroup& peers, 
   for (std::uint32_t i = 0; i < plan_.steps.size(); ++i)
     if (plan_.steps[i].kind == StepKind::group)
       call_group(i, buffers, peers, stream);
-    else if (bound_.dst_bytes(i) != 0)
+    else if (bound_.dst_bytes(i) != 0 && !goes_with_group(i))
       peers.copy(bound_.dst(i)[0].data, bound_.src(i)[0].data, bound_.dst_bytes(i), stream);
+}
+
+bool InHostCall::goes_with_group(std::uint32_t copy) const {
+  return plan_.collective.kind == Kind::broadcast && copy > 0 && copy < plan_.steps.size() &&
+         plan_.steps[copy - 1].kind == StepKind::group;
 }
 
 void InHostCall::call_group(std::uint32_t step, const InHostBuffers& buffers, peers::PeerGroup& peers,
                             gpu::Stream stream) const {
   std::vector<std::size_t> counts;
-  const GroupStep bound = group_step({plan_, shape_, layout_, bound_, kWhole}, step, counts);
+  GroupStep bound = group_step({plan_, shape_, layout_, bound_, kWhole}, step, counts);
+  if (goes_with_group(step + 1) && bound.src_bytes != 0) bound.call.out = bound_.dst(step + 1)[0].data;
   peers::PeerCall call = peer_call(bound, peers, signature(buffers));
   // A group of all ranks adds what they bring at once. In two shots any rank does that, and not only who gets the sum.
   if (call.overrange != 0) call.overrange = kAddedAtOnce;

@@ -21,8 +21,8 @@ ChunkRun::ChunkRun(const CallContext& context)
       state_(plan_.steps.size()),
       messages_(plan_.steps.size()),
       groups_(plan_.groups.size()),
-      idle_slice_bytes_(context.router.uses_wires() ? kSliceBytes : kLongSliceBytes),
-      sends_first_(context.router.uses_wires()) {}
+      idle_slice_bytes_(context.router.any(&Traits::shares_wires) ? kSliceBytes : kLongSliceBytes),
+      sends_first_(context.router.any(&Traits::announces)) {}
 
 void ChunkRun::begin(Chunk chunk, const Memory& memory) {
   chunk_ = chunk;
@@ -79,9 +79,8 @@ void ChunkRun::start(std::uint32_t step) {
   }
 }
 
-// A library that has announced a long message sends it when the receiver has answered. Where two ranks send to each
-// other on one connection, the answer stands behind all that the receiver is sending by then: the peer is to hear of
-// our message before it has our answer, lest the two messages go one after the other.
+// Where two ranks send to each other on one connection, an answer stands behind all that the receiver is sending by
+// then: the peer is to hear of our message before it has our answer, lest the two messages go one after the other.
 void ChunkRun::make_ready(std::uint32_t step) {
   (sends_first_ && plan_.steps[step].kind == StepKind::send ? ready_sends_ : ready_).push(step);
 }

@@ -120,7 +120,7 @@ class ChunkRun {
   bool may_start(const Ready& steps) const {
     return !steps.empty() && steps.top() < first_unfinished_ + context_.window;
   }
-  Ready ready_sends_, ready_;  // the former over wires, and before the latter
+  Ready ready_sends_, ready_;  // the former before the latter, where sends_first_
   struct Copy {
     std::uint32_t step;
     SpanCursor src, dst;
@@ -137,7 +137,7 @@ class ChunkRun {
   ReduceSources sources_;               // of the reduction under way
   std::vector<StepGroup> groups_;       // of each Plan::groups
   const std::size_t idle_slice_bytes_;  // of a copy that no step waits for: when nothing else moves
-  const bool sends_first_;              // over wires
+  const bool sends_first_;              // where long messages are announced
 };
 
 }  // namespace lanecast

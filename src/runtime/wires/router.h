@@ -162,9 +162,9 @@ class Router {
     return {};
   }
 
-  /// See Traits::shares_wires: do any of this rank's messages?
-  bool uses_wires() const {
-    return std::ranges::any_of(by_peer_, [&](int k) { return k >= 0 && transports_[k]->traits().shares_wires; });
+  /// Holds it of any of this rank's messages?
+  bool any(bool Traits::* trait) const {
+    return std::ranges::any_of(by_peer_, [&](int k) { return k >= 0 && transports_[k]->traits().*trait; });
   }
 
   void abort(const Failure& cause) {

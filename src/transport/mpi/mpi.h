@@ -22,7 +22,7 @@ class MpiTransport final : public Transport {
 
   std::string_view name() const override { return "mpi"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < comm_->size(); }
-  Traits traits() const override { return {.max_tag = max_tag_, .shares_wires = true}; }
+  Traits traits() const override { return {.max_tag = max_tag_, .shares_wires = true, .announces = true}; }
   /// It asks the driver about memory and has it copy, in whichever thread calls MPI.
   std::optional<bool> takes(GpuVendor) const override { return {}; }
   std::string why_undecided(GpuVendor vendor) const override;

@@ -25,7 +25,11 @@ class UcxTransport final : public Transport {
   std::string_view name() const override { return "ucx"; }
   bool reaches(int peer) const override { return peer >= 0 && peer < worker_.size() && peer != worker_.rank(); }
   Traits traits() const override {
-    return {.max_tag = kMostTags, .scatters = true, .moves_by_itself = lanes_.count() > 0, .shares_wires = true};
+    return {.max_tag = kMostTags,
+            .scatters = true,
+            .moves_by_itself = lanes_.count() > 0,
+            .shares_wires = true,
+            .announces = true};
   }
   /// Not where lanes move bytes: they are there for networks to which a GPU's memory has to be copied anyway.
   std::optional<bool> takes(GpuVendor vendor) const override;

@@ -12,10 +12,12 @@ class BlockBroadcast : public ThreadsTwoShot {
  public:
   using ThreadsTwoShot::ThreadsTwoShot;
 
-  /// This rank's share, from its slot to the output and to the others' slots; by the threads that would reduce.
+  /// This rank's share, from its slot to the output and to the others' slots; the root's vector to its output. By the
+  /// threads that would reduce.
   __device__ void spread() {
     const Team team{threadIdx.x - kTwoShotSenders, kTwoShotReducers};
     move(kReducing, rounds(), [&](u32 round) {
+      if (x_.rank == x_.root) return keep(team, round);
       const u64 bytes = slice(x_.recv_bytes[x_.rank], round);
       if (bytes == 0) return;
       u64 to[kMostRanks];
@@ -31,6 +33,14 @@ class BlockBroadcast : public ThreadsTwoShot {
   }
 
   __device__ void fetch() { fetch_if(x_.rank != x_.root); }
+
+ private:
+  __device__ void keep(Team team, u32 round) const {
+    each_piece(x_.recv_bytes, round, [&](u32 q, u64 bytes) {
+      const u64 to = x_.target[q] + offset(round), from = x_.source[q] + offset(round);
+      if (to != from) copy_bytes(team, to, from, bytes);
+    });
+  }
 };
 
 }  // namespace lanecast::gpu

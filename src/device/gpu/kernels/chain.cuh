@@ -71,7 +71,7 @@ class BlockChain : public BlockPieces {
     const u64 bytes = slice(x_.recv_bytes[x_.rank], round);
     u64 to[2];
     int n = 0;
-    if (place_ != 0) to[n++] = x_.target[x_.rank] + offset(round);
+    if (place_ != 0 || x_.target[x_.rank] != x_.source[x_.rank]) to[n++] = x_.target[x_.rank] + offset(round);
     if (place_ + 1 != x_.ranks) to[n++] = slot(next(), x_.rank, round);
     if (bytes != 0) copy(to, n, place_ == 0 ? x_.source[x_.rank] + offset(round) : slot(x_.rank, last(), round), bytes);
   }

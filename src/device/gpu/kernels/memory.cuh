@@ -112,37 +112,61 @@ __device__ inline void add_pairs(const ReductionArguments& r, u64 i, u32 step, u
       reinterpret_cast<Vector*>(r.target[t])[i + k * step] = a[k].vector;
 }
 
-/// Sums of a thread's next vectors, which are `step` apart, of any number of sources: at(s) is where those of source s
-/// begin. Of kAtOnce sources loads are under way at once, beside the first.
-template <class Format, int kSums, int kAtOnce, class At>
-__device__ inline void add_up(typename Format::Value (&sums)[kSums][Elements<Format>::kCount], u32 sources, u32 left,
-                              u32 step, At at) {
+/// A vector's elements, by any operator: one branch for all of them.
+template <class Format>
+__device__ inline void combine_each(u32 op, typename Format::Value (&values)[Elements<Format>::kCount],
+                                    const Elements<Format>& others) {
+  const auto by = [&](auto one) {
+    for (int e = 0; e < Elements<Format>::kCount; ++e) values[e] = one(values[e], Format::widen(others.each[e]));
+  };
   using Value = typename Format::Value;
+  switch (op) {
+    case kProd:
+      return by([](Value a, Value b) { return combine<Format>(kProd, a, b); });
+    case kMin:
+      return by([](Value a, Value b) { return combine<Format>(kMin, a, b); });
+    case kMax:
+      return by([](Value a, Value b) { return combine<Format>(kMax, a, b); });
+    case kSum:
+      return by([](Value a, Value b) { return combine<Format>(kSum, a, b); });
+    default:
+      return by([op](Value a, Value b) { return combine<Format>(op, a, b); });
+  }
+}
+
+/// A thread's next vectors, which are `step` apart, of any number of sources: at(s) is where those of source s begin.
+/// Of kAtOnce sources loads are under way at once, beside the first.
+template <class Format, int kSums, int kAtOnce, class At>
+__device__ inline void add_up(u32 op, typename Format::Value (&sums)[kSums][Elements<Format>::kCount], u32 sources,
+                              u32 left, u32 step, At at) {
   const auto read = [&](u32 s, auto take) {
     const Vector* const from = at(s);
     Elements<Format> elements[kSums] = {};
     for (int k = 0; k < kSums; ++k)
       if (k * step < left) elements[k].vector = from[k * step];
-    for (int k = 0; k < kSums; ++k)
-      for (int e = 0; e < Elements<Format>::kCount; ++e) take(sums[k][e], Format::widen(elements[k].each[e]));
+    for (int k = 0; k < kSums; ++k) take(sums[k], elements[k]);
   };
-  read(0, [](Value& sum, Value value) { sum = value; });
+  read(0, [](auto& values, const Elements<Format>& first) {
+    for (int e = 0; e < Elements<Format>::kCount; ++e) values[e] = Format::widen(first.each[e]);
+  });
 #pragma unroll kAtOnce
-  for (u32 s = 1; s < sources; ++s) read(s, [](Value& sum, Value value) { sum = combine<Format>(kSum, sum, value); });
+  for (u32 s = 1; s < sources; ++s)
+    read(s, [op](auto& values, const Elements<Format>& others) { combine_each<Format>(op, values, others); });
 }
 
-/// Vectors of more sources than two, whose sums a thread keeps meanwhile.
+/// Vectors of any number of sources, whose sums a thread keeps meanwhile.
 template <class Format>
 constexpr int kSeveral = Elements<Format>::kCount > 8 ? 1 : 2;
 
-/// The same of vectors i, i + step, … below n.
-template <class Format>
-__device__ inline void add_several(const ReductionArguments& r, u64 i, u32 step, u64 n) {
+/// The same of vectors i, i + step, … below n, by any operator. For one that is not known here loads of one source are
+/// under way at once: its code is five times as long.
+template <class Format, int kAtOnce>
+__device__ inline void combine_several(u32 op, const ReductionArguments& r, u64 i, u32 step, u64 n) {
   constexpr int kSums = kSeveral<Format>;
   const u32 left = within<kSums>(n - i, step);
   typename Format::Value sums[kSums][Elements<Format>::kCount];
-  add_up<Format, kSums, /*kAtOnce=*/3>(sums, r.sources, left, step,
-                                       [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
+  add_up<Format, kSums, kAtOnce>(op, sums, r.sources, left, step,
+                                 [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
   Vector results[kSums];
   bool leaves = false;
   for (int k = 0; k < kSums; ++k) {
@@ -170,7 +194,7 @@ __device__ inline void reduce_element(const ReductionArguments& r, u64 i) {
   for (u32 t = 0; t < r.targets; ++t) reinterpret_cast<Stored*>(r.target[t])[i] = result;
 }
 
-/// A target may be one of the sources. Sums go by vectors where the addresses allow it.
+/// A target may be one of the sources. By vectors where the addresses allow it, sums by the shortest way.
 template <class Format>
 __device__ __noinline__ void reduce_bytes(Team team, const ReductionArguments& r) {
   using Stored = typename Format::Stored;
@@ -178,14 +202,17 @@ __device__ __noinline__ void reduce_bytes(Team team, const ReductionArguments& r
   for (u32 t = 0; t < r.targets; ++t) unaligned |= r.target[t];
   for (u32 s = 0; s < r.sources; ++s) unaligned |= r.source[s];
   const bool adds = r.op == kSum || r.op == kAvg;
-  const u64 vectors = adds && unaligned % 16 == 0 ? r.bytes / 16 : 0;
-  const u64 batch = u64{team.size} * (r.sources == 2 ? kUnroll : kSeveral<Format>);
+  const u64 vectors = unaligned % 16 == 0 ? r.bytes / 16 : 0;
+  const bool pairs = adds && r.sources == 2;
+  const u64 batch = u64{team.size} * (pairs ? kUnroll : kSeveral<Format>);
 #pragma unroll 1
   for (u64 i = team.index; i < vectors; i += batch) {
-    if (r.sources == 2)
+    if (pairs)
       add_pairs<Format>(r, i, team.size, vectors);
+    else if (adds)
+      combine_several<Format, /*kAtOnce=*/3>(kSum, r, i, team.size, vectors);
     else
-      add_several<Format>(r, i, team.size, vectors);
+      combine_several<Format, /*kAtOnce=*/1>(r.op, r, i, team.size, vectors);
   }
 #pragma unroll 1
   for (u64 k = vectors * Elements<Format>::kCount + team.index; k < r.bytes / sizeof(Stored); k += team.size)

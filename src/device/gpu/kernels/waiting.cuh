@@ -46,6 +46,12 @@ constexpr u32 kLooksAwake = 8, kNapGrows_ns = 128, kLongestNap_ns = 4096;
 constexpr u32 kNapOfBlock_ns = 256;
 __device__ inline u32 longest_nap_ns() { return min(gridDim.x * kNapOfBlock_ns, kLongestNap_ns); }
 
+/// Looks between two at the host's memory, and by how many each block is ahead of the next one. When all threads of 64
+/// blocks read there at once it took them 100 us, as long as 256 eager looks: so a rank that had waited came late, its
+/// peer waited for it, and so on. See decision 0078.
+constexpr u32 kLooksBetween = 256, kEagerLooksBetween = 4096;
+__device__ inline u32 first_look(u32 between) { return blockIdx.x * (between / (2 * kMostBlocks)); }
+
 /// Behind so many words of a block in a row, release() serves better than let_go(): composed reduce-scatters of 256 MiB
 /// on two H200s took 420 us with fences, 467 without, those of 1 MiB 14.3 and 12.9. See also release_in_flow().
 constexpr u32 kFewInRow = 4;
@@ -55,6 +61,7 @@ template <class Word, class Come>
 __device__ inline bool wait_for(const WaitContext& waiter, const Word* word, const FaultRecord& place, Come come,
                                 Wakefulness how = Wakefulness::eager) {
   u64 deadline = 0;
+  const u32 between = how == Wakefulness::eager ? kEagerLooksBetween : kLooksBetween, first = first_look(between);
   for (u32 spins = 0;; ++spins) {
     // Who naps may look at the host's memory, where reading once more takes longer than an acquire each time.
     const bool orders = how != Wakefulness::eager || spins == 0;
@@ -67,8 +74,8 @@ __device__ inline bool wait_for(const WaitContext& waiter, const Word* word, con
       nap(longest_nap_ns());
     else if (how == Wakefulness::drowsy && spins > kLooksAwake)
       nap(min((spins - kLooksAwake) * kNapGrows_ns, longest_nap_ns()));
-    if (spins % 256 != 255) continue;
-    if (peek(&waiter.control->failed)) return false;
+    if (spins % kLooksBetween == kLooksBetween - 1 && peek(&waiter.control->failed)) return false;
+    if ((spins + first) % between != between - 1) continue;
     // Both at once: each is a microsecond away, in the host's memory.
     const u32 poison = peek(&waiter.record->poison);
     const u64 ran_ns = peek(&waiter.record->ran_ns);
