@@ -4,11 +4,15 @@ its peers map it by a file of each piece, and nothing is left of it."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -172,6 +176,8 @@ def refused(comm: Communicator, _: Tell) -> None:
     whole = Pieces(comm.rank, [BY_FILE])
     end = SimpleNamespace(floats=lambda: np.lib.stride_tricks.as_strided(whole.floats(), (2 * of_piece,)))
     refuses(f"nothing lies at its byte {PIECE}", lambda: register(end, 0, of_piece + 1))
+    with pytest.raises(lanecast.UsageError, match=r"memory: 0 bytes on GPU [0-9]+ that no other .*: it is empty"):
+        _core.WindowMemory(comm.rank, whole.address + 40, 0, whole)
     many = Pieces(comm.rank, [BY_FILE] * 254)
     refuses("of more than 253 allocations side by side", lambda: register(many, 0, 253 * of_piece + 1))
     register(many, 0, 253 * of_piece)
@@ -233,6 +239,81 @@ def no_room(comm: Communicator, _: Tell) -> list[str]:
 
 def test_no_room_for_files_on_their_way(kernel_cache: str) -> None:
     assert [outcome.text or outcome.value for outcome in outcomes(2, no_room, kernel_cache)] == [[]] * 2
+
+
+def files() -> list[int]:
+    """Of this process; that of the listing is closed by now."""
+    return [int(file.name) for file in Path("/proc/self/fd").iterdir()]
+
+
+def few_files(comm: Communicator, _: Tell) -> list[str]:
+    """What rank 1 cannot take whole leaves it the room that it had."""
+    small(comm)
+    at_first = held()
+    memory = Memory(comm, 40)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if comm.rank:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(files()) + 8, hard))
+    else:
+        assert memory.opened(comm)
+    settled(comm)
+    for room in [os.dup(0) for _file in range(6)]:
+        os.close(room)
+    wrong = calls_on(comm, memory.array, 1, ("all_reduce",))
+    assert comm._core.calls_by_windows() == 0
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    memory.close()
+    settled(comm)
+    memory.free()
+    comm.barrier()
+    return wrong + changes(comm, at_first)
+
+
+def test_more_files_than_a_process_may_open(kernel_cache: str) -> None:
+    assert [outcome.text or outcome.value for outcome in outcomes(2, few_files, kernel_cache)] == [[]] * 2
+
+
+STRANGER = """
+import socket, sys
+desk = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+desk.bind(bytes.fromhex(sys.argv[1]))
+desk.listen()
+print("here", flush=True)
+print(len(socket.recv_fds(desk.accept()[0], 4096, 253)[1]), flush=True)
+"""
+
+
+def desk_of_this_process() -> tuple[int, bytes]:
+    """Its file, and its name."""
+    for file in files():
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(file)) as end:
+            if end.family == socket.AF_UNIX and end.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                return file, end.getsockname()
+    raise AssertionError("this rank listens nowhere")
+
+
+def name_of_another(comm: Communicator, _: Tell) -> None:
+    small(comm)
+    memory = Memory(comm, 2)
+    if comm.rank:
+        file, name = desk_of_this_process()
+        with Path(os.devnull).open() as nothing:
+            os.dup2(nothing.fileno(), file)
+        command = [sys.executable, "-c", STRANGER, name.hex()]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as stranger:
+            assert stranger.stdout is not None
+            assert stranger.stdout.readline() == "here\n"
+            comm.barrier()
+            assert stranger.stdout.readline() == "0\n"
+    else:
+        comm.barrier()
+        with pytest.raises(lanecast.TransportError, match="another process has its socket's name"):
+            memory.opened(comm)
+    comm.barrier()
+
+
+def test_files_go_to_ranks_alone(kernel_cache: str) -> None:
+    assert [outcome.text for outcome in outcomes(2, name_of_another, kernel_cache)] == [""] * 2
 
 
 def no_sockets(comm: Communicator, _: Tell) -> list[str]:

@@ -46,6 +46,14 @@ std::vector<FileDescriptor> files_of(msghdr& message) {
   return files;
 }
 
+/// Who is at the other end, as the kernel knows; -1: not a process of the group and of this user.
+int member_at(const FileDescriptor& end, const HostBoard& board) {
+  ucred who{};
+  socklen_t length = sizeof who;
+  const bool known = getsockopt(end.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) == 0;
+  return known && who.uid == geteuid() ? board.member_of(who.pid) : -1;
+}
+
 }  // namespace
 
 HandedFiles::HandedFiles(HostBoard& board, int rank) : board_(board) {
@@ -77,6 +85,9 @@ bool HandedFiles::hand(int member, std::span<const std::byte> note, std::span<co
     if (is_full(errno)) return false;
     throw TransportError(what + reason(errno) + "; ranks of one host need one network namespace for it");
   }
+  // The name may have come to anybody since, and in another network namespace it is anybody's.
+  if (member_at(socket_there, board_) != member)
+    throw TransportError(what + "another process has its socket's name; ranks of one host need one network namespace");
   iovec text{const_cast<std::byte*>(note.data()), note.size()};
   Rights rights;
   msghdr message{};
@@ -94,10 +105,7 @@ void HandedFiles::let_visitors_in() {
   for (;;) {
     FileDescriptor visitor(accept4(desk_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (visitor.get() < 0) return;  // nobody, or too many files are open here: the next look finds the visitor
-    ucred who{};
-    socklen_t length = sizeof who;
-    if (getsockopt(visitor.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 || who.uid != geteuid()) continue;
-    if (const int member = board_.member_of(who.pid); member >= 0) visitors_.push_back({std::move(visitor), member});
+    if (const int member = member_at(visitor, board_); member >= 0) visitors_.push_back({std::move(visitor), member});
   }
 }
 

@@ -26,7 +26,10 @@ void WindowFiles::look() {
   for (HandedFiles::HandedOver& parcel : files_.take()) {
     std::vector<std::uint64_t> note(parcel.note.size() / sizeof(std::uint64_t));
     std::memcpy(note.data(), parcel.note.data(), note.size() * sizeof(std::uint64_t));
-    if (note.size() < 2) continue;
+    // Fewer files are of no use: they would keep this process at its limit. The next one may find more room.
+    if (note.size() < 2 || note[0] >= gpu::kMostWindows || parcel.files.size() != note.size() - 2) continue;
+    // Acquire: pairs with Windows::take_turn(). A window that has been closed since is not mapped, nor forgotten.
+    if (board_.of(parcel.member).notices[note[0]].turn.load(std::memory_order_acquire) > note[1]) continue;
     handed_[static_cast<std::size_t>(parcel.member)].push_back(
         {{note[0], note[1]}, {note.begin() + 2, note.end()}, std::move(parcel.files)});
   }
@@ -38,7 +41,7 @@ gpu::OpenedPieces WindowFiles::open(const std::shared_ptr<gpu::Device>& device, 
   const auto found = std::ranges::find_if(theirs, [&](const Handed& handed) {
     return handed.window.number == window.number && handed.window.turn == window.turn;
   });
-  if (found == theirs.end() || found->files.size() != found->bytes_of_each.size())
+  if (found == theirs.end())
     throw TransportError("its files have not come; this process may have too many open (ulimit -n)");
   return {device, found->bytes_of_each, found->files};
 }

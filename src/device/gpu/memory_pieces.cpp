@@ -61,6 +61,7 @@ std::string refusal_of(const Device& device, Address at) {
 MemoryPieces::MemoryPieces(std::shared_ptr<Device> device, Address begin, std::size_t bytes)
     : device_(std::move(device)) {
   const Driver& driver = device_->driver();
+  if (bytes == 0) throw UsageError("it is empty");
   if (!has_calls(driver)) throw UsageError("not of one cudaMalloc (of torch's expandable segments, perhaps)");
   const Device::Current current(*device_);
   const BesideCaptures beside(driver);
