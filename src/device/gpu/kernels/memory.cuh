@@ -127,8 +127,6 @@ __device__ inline void combine_each(u32 op, typename Format::Value (&values)[Ele
       return by([](Value a, Value b) { return combine<Format>(kMin, a, b); });
     case kMax:
       return by([](Value a, Value b) { return combine<Format>(kMax, a, b); });
-    case kSum:
-      return by([](Value a, Value b) { return combine<Format>(kSum, a, b); });
     default:
       return by([op](Value a, Value b) { return combine<Format>(op, a, b); });
   }
@@ -136,15 +134,15 @@ __device__ inline void combine_each(u32 op, typename Format::Value (&values)[Ele
 
 /// A thread's next vectors, which are `step` apart, of any number of sources: at(s) is where those of source s begin.
 /// Of kAtOnce sources loads are under way at once, beside the first.
-template <class Format, int kSums, int kAtOnce, class At>
-__device__ inline void add_up(u32 op, typename Format::Value (&sums)[kSums][Elements<Format>::kCount], u32 sources,
-                              u32 left, u32 step, At at) {
+template <class Format, int kVectors, int kAtOnce, class At>
+__device__ inline void combine_sources(u32 op, typename Format::Value (&results)[kVectors][Elements<Format>::kCount],
+                                       u32 sources, u32 left, u32 step, At at) {
   const auto read = [&](u32 s, auto take) {
     const Vector* const from = at(s);
-    Elements<Format> elements[kSums] = {};
-    for (int k = 0; k < kSums; ++k)
+    Elements<Format> elements[kVectors] = {};
+    for (int k = 0; k < kVectors; ++k)
       if (k * step < left) elements[k].vector = from[k * step];
-    for (int k = 0; k < kSums; ++k) take(sums[k], elements[k]);
+    for (int k = 0; k < kVectors; ++k) take(results[k], elements[k]);
   };
   read(0, [](auto& values, const Elements<Format>& first) {
     for (int e = 0; e < Elements<Format>::kCount; ++e) values[e] = Format::widen(first.each[e]);
@@ -154,27 +152,27 @@ __device__ inline void add_up(u32 op, typename Format::Value (&sums)[kSums][Elem
     read(s, [op](auto& values, const Elements<Format>& others) { combine_each<Format>(op, values, others); });
 }
 
-/// Vectors of any number of sources, whose sums a thread keeps meanwhile.
+/// Vectors of any number of sources, whose results a thread keeps meanwhile.
 template <class Format>
 constexpr int kSeveral = Elements<Format>::kCount > 8 ? 1 : 2;
 
-/// The same of vectors i, i + step, … below n, by any operator. For one that is not known here loads of one source are
-/// under way at once: its code is five times as long.
+/// The same of vectors i, i + step, … below n, by any operator. For one that is not known here, whose code has a branch
+/// for each, loads of one source are under way at once.
 template <class Format, int kAtOnce>
 __device__ inline void combine_several(u32 op, const ReductionArguments& r, u64 i, u32 step, u64 n) {
-  constexpr int kSums = kSeveral<Format>;
-  const u32 left = within<kSums>(n - i, step);
-  typename Format::Value sums[kSums][Elements<Format>::kCount];
-  add_up<Format, kSums, kAtOnce>(op, sums, r.sources, left, step,
-                                 [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
-  Vector results[kSums];
+  constexpr int kVectors = kSeveral<Format>;
+  const u32 left = within<kVectors>(n - i, step);
+  typename Format::Value values[kVectors][Elements<Format>::kCount];
+  combine_sources<Format, kVectors, kAtOnce>(op, values, r.sources, left, step,
+                                             [&](u32 s) { return reinterpret_cast<const Vector*>(r.source[s]) + i; });
+  Vector results[kVectors];
   bool leaves = false;
-  for (int k = 0; k < kSums; ++k) {
-    results[k] = finish<Format>(sums[k], r.divisor);
-    leaves |= k * step < left && leaves_range<Format>(sums[k], r.overrange);
+  for (int k = 0; k < kVectors; ++k) {
+    results[k] = finish<Format>(values[k], r.divisor);
+    leaves |= k * step < left && leaves_range<Format>(values[k], r.overrange);
   }
   if (leaves) return average_beyond<Format>(r, i, step, (left + step - 1) / step);
-  for (int k = 0; k < kSums; ++k)
+  for (int k = 0; k < kVectors; ++k)
     for (u32 t = 0; t < r.targets && k * step < left; ++t)
       reinterpret_cast<Vector*>(r.target[t])[i + k * step] = results[k];
 }

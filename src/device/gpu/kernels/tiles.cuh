@@ -20,7 +20,7 @@ __device__ inline void add_tiles(Team team, u8* tiles, u32 tile_bytes, u32 ranks
   for (u32 i = team.index; i < vectors; i += kUnroll * team.size) {
     const u32 left = within<kUnroll>(vectors - i, team.size);
     Value sums[kUnroll][n];
-    add_up<Format, kUnroll, /*kAtOnce=*/1>(kSum, sums, ranks, left, team.size, [&](u32 q) {
+    combine_sources<Format, kUnroll, /*kAtOnce=*/1>(kSum, sums, ranks, left, team.size, [&](u32 q) {
       return reinterpret_cast<const Vector*>(tiles + q * tile_bytes) + i;
     });
     Vector results[kUnroll];
