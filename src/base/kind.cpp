@@ -3,11 +3,11 @@
 
 namespace lanecast {
 namespace {
-constexpr std::string_view kNames[kKinds + 1] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",  "reduce",
+constexpr std::string_view kKindNames[kKinds + 1] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",  "reduce",
                                                  "gather",     "scatter",        "all_to_all", "composition"};
 }
 
-std::string_view name_of(Kind kind) { return kNames[static_cast<int>(kind)]; }
+std::string_view name_of(Kind kind) { return kKindNames[static_cast<int>(kind)]; }
 
 std::optional<Kind> kind_from(std::string_view name) {
   for (const Kind kind : kAllKinds)

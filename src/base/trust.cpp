@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 40;  // as the kernel's
 
-[[noreturn]] void refuse(const fs::path& path, int error) {
+[[noreturn]] void refuse_path(const fs::path& path, int error) {
   throw UsageError(path.string() + ": " + std::generic_category().message(error));
 }
 
@@ -72,26 +72,26 @@ class Walk {
     struct stat status{};
     if (lstat(next.c_str(), &status) != 0) {
       if (errno == ENOENT) return false;
-      refuse(next, errno);
+      refuse_path(next, errno);
     }
     if (S_ISLNK(status.st_mode)) {
       follow(next, status);
       return true;
     }
-    if (!S_ISDIR(status.st_mode) && !ahead_.empty()) refuse(next, ENOTDIR);
+    if (!S_ISDIR(status.st_mode) && !ahead_.empty()) refuse_path(next, ENOTDIR);
     here_ = next;
     judge(status);
     return true;
   }
 
   void follow(const fs::path& link, const struct stat& status) {
-    if (++links_ > kMostLinks) refuse(link, ELOOP);
+    if (++links_ > kMostLinks) refuse_path(link, ELOOP);
     // Where it leads may be this user's home, but who may turn it decides that.
     if (strangers_.empty()) strangers_ = std::move(strangers_above_home_);
     if (strangers_.empty()) strangers_ = strangers_with(status, link);
     std::error_code error;
     const fs::path target = fs::read_symlink(link, error);
-    if (error) refuse(link, error.value());
+    if (error) refuse_path(link, error.value());
     append(target);
     if (target.is_absolute()) here_ = "/";
   }
@@ -122,7 +122,7 @@ std::string content_of(const FileDescriptor& file, const fs::path& path) {
     const ssize_t bytes = ::read(file.get(), piece.data(), piece.size());
     if (bytes == 0) return content;
     if (bytes > 0) content.append(piece.data(), static_cast<std::size_t>(bytes));
-    if (bytes < 0 && errno != EINTR) refuse(path, errno);
+    if (bytes < 0 && errno != EINTR) refuse_path(path, errno);
   }
 }
 
@@ -140,9 +140,9 @@ std::optional<std::string> trusted_text(const fs::path& path) {
   const FileDescriptor file(open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0 && errno == ENOENT) return {};
   struct stat status{};
-  if (file.get() < 0 || fstat(file.get(), &status) != 0) refuse(real, errno);
+  if (file.get() < 0 || fstat(file.get(), &status) != 0) refuse_path(real, errno);
   refuse_strangers(strangers_with(status, real));
-  if (S_ISDIR(status.st_mode)) refuse(real, EISDIR);
+  if (S_ISDIR(status.st_mode)) refuse_path(real, EISDIR);
   if (!S_ISREG(status.st_mode)) throw UsageError(real.string() + ": is no ordinary file");
   return content_of(file, real);
 }
@@ -154,7 +154,7 @@ void make_folders(const fs::path& folder) {
     made /= name;
     if (mkdir(made.c_str(), S_IRWXU) == 0 || errno == EEXIST) continue;
     const int error = errno;  // also of one that is there, where nothing can be made beside it
-    if (struct stat status{}; stat(made.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) refuse(made, error);
+    if (struct stat status{}; stat(made.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) refuse_path(made, error);
   }
 }
 
@@ -163,9 +163,9 @@ void make_private(const fs::path& folder) {
   make_folders(folder);
   const fs::path real = trusted_path(folder);  // also where another process was quicker
   struct stat status{};
-  if (stat(real.c_str(), &status) != 0) refuse(folder, errno);
-  if (!S_ISDIR(status.st_mode)) refuse(folder, ENOTDIR);
-  if (faccessat(AT_FDCWD, real.c_str(), W_OK | X_OK, AT_EACCESS) != 0) refuse(real, errno);
+  if (stat(real.c_str(), &status) != 0) refuse_path(folder, errno);
+  if (!S_ISDIR(status.st_mode)) refuse_path(folder, ENOTDIR);
+  if (faccessat(AT_FDCWD, real.c_str(), W_OK | X_OK, AT_EACCESS) != 0) refuse_path(real, errno);
 }
 
 }  // namespace lanecast

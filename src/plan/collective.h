@@ -12,6 +12,8 @@ namespace lanecast {
 
 class Composition;
 
+constexpr int kMostExchanging = 46340;  // ranks of an all-to-all, whose pairs are numbered in 32 bits
+
 struct Collective {
   Kind kind = Kind::all_reduce;
   int size = 1;           // ranks

@@ -11,7 +11,6 @@ namespace lanecast {
 namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
-constexpr int kMostExchanging = 46340;  // ranks, whose pairs are numbered in 32 bits
 
 template <class Items, class Text>
 std::string list(const Items& items, const Text& text) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <regex>
 #include <sstream>
 
 #include "base/user_cache.h"
@@ -26,18 +25,35 @@ std::string from_environment() {
   return value ? value : "";
 }
 
+constexpr std::string_view kDigits = "0123456789abcdef", kNamed = "0123456789abcdefghijklmnopqrstuvwxyz-";
+
+/// "2x4:cyclic" -> "2x4-cyclic": a run of anything else is a dash.
+std::string in_a_name(const std::string& topology) {
+  std::string name;
+  for (const char c : topology)
+    if (c == '+' || (c != '-' && kNamed.find(c) != std::string_view::npos))
+      name += c;
+    else if (!name.ends_with('-'))
+      name += '-';
+  return name;
+}
+
+/// Words and a digest of eight digits, "nvidia-h100-0123cdef.json", or the digest alone.
+bool ends_in_digest(std::string_view rest) {
+  constexpr std::string_view kEnd = "01234567.json";
+  if (rest.size() < kEnd.size() || !rest.ends_with(kEnd.substr(8))) return false;
+  const std::size_t words = rest.size() - kEnd.size();
+  return rest.find_first_not_of(kNamed) >= words && rest.substr(words, 8).find_first_not_of(kDigits) == rest.npos;
+}
+
 /// Python names a file by its shape and a digest of it; what stands in front of the digest says enough.
 bool may_be_ours(const std::string& name, const JobShape& here) {
-  static const std::regex kOther("[^0-9a-z+]+"), kDigest("[0-9a-f]{8}\\.json");
-  const std::string node = node_of(here.topology);
-  const std::string profile = std::regex_replace(here.topology, kOther, "-") + "-" + joined(here.transports, "+") + "-";
-  const std::string model = "model-" + (node.empty() ? "flat" : node) + "-" + joined(here.transports, "+") + "-";
-  static const std::regex kGpus("gpu-([0-9]+)-[0-9a-z-]*[0-9a-f]{8}\\.json");
-  if (std::smatch found; std::regex_match(name, found, kGpus)) return found[1] == std::to_string(here.ranks);
-  static const std::regex kGpuModel("gpu-model-[0-9a-z-]*[0-9a-f]{8}\\.json");
-  if (std::regex_match(name, kGpuModel)) return true;  // its scope says for whom it holds
-  return std::ranges::any_of(std::initializer_list<std::string>{profile, model}, [&](const std::string& front) {
-    return name.starts_with(front) && std::regex_match(name.substr(front.size()), kDigest);
+  const std::string node = node_of(here.topology), over = "-" + joined(here.transports, "+") + "-";
+  // What a model of GPUs holds for, its scope says.
+  const std::string fronts[] = {in_a_name(here.topology) + over, "model-" + (node.empty() ? "flat" : node) + over,
+                                "gpu-" + std::to_string(here.ranks) + "-", "gpu-model-"};
+  return std::ranges::any_of(fronts, [&](const std::string& front) {
+    return name.starts_with(front) && ends_in_digest(std::string_view(name).substr(front.size()));
   });
 }
 

@@ -2,7 +2,6 @@
 // Files of what was learned: a support vector machine for each collective, and the scope that it holds for. And of what
 // is pinned.
 #include <algorithm>
-#include <regex>
 #include <set>
 
 #include "algorithms/algorithms.h"
@@ -18,11 +17,21 @@ int levels_of(const std::string& node) {
   return node.empty() ? 0 : static_cast<int>(std::ranges::count(node, 'x')) + 1;
 }
 
+/// Up to four sizes of up to four digits, such as 4x2.
+bool is_node(std::string_view rest) {
+  for (int sizes = 1; sizes <= 4; ++sizes) {
+    const std::string_view size = rest.substr(0, rest.find('x'));
+    if (size.empty() || size.size() > 4 || size[0] == '0' || size.find_first_not_of("0123456789") != size.npos)
+      return false;
+    if (size.size() == rest.size()) return true;
+    rest.remove_prefix(size.size() + 1);
+  }
+  return false;
+}
+
 std::string node_in(const JsonField& scope) {
-  static const std::regex kNode("[1-9][0-9]{0,3}(x[1-9][0-9]{0,3}){0,3}");
   const std::string node = scope["node"].text();
-  if (!node.empty() && !std::regex_match(node, kNode))
-    scope["node"].refuse(scope["node"].str() + "; expected sizes such as 4x2");
+  if (!node.empty() && !is_node(node)) scope["node"].refuse(scope["node"].str() + "; expected sizes such as 4x2");
   return node;
 }
 

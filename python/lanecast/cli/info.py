@@ -92,7 +92,7 @@ def _core_library() -> str:
     return "\n".join(
         [
             str(extension),
-            str(library) if library.is_file() else "liblanecast.so is missing beside it",
+            str(library) if library.is_file() else "liblanecast.so is missing: `make install` builds it",
             *([f"{before_nccl}: to be preloaded by programs for NCCL"] if before_nccl.is_file() else []),
         ]
     )

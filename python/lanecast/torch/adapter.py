@@ -61,7 +61,10 @@ def _packaged() -> Path | None:
 
 def _loaded(path: Path) -> ModuleType:
     # In the process before the adapter, which names it as a library that it needs but not where it is.
-    ctypes.CDLL(str(PACKAGE / "liblanecast.so"), mode=os.RTLD_LOCAL)
+    library = PACKAGE / "liblanecast.so"
+    if not library.is_file():
+        raise ImportError(f"{library} is missing; in a checkout `make install` builds it, `make demo` does not")
+    ctypes.CDLL(str(library), mode=os.RTLD_LOCAL)
     spec = importlib.util.spec_from_file_location(NAME, path)
     assert spec is not None
     assert spec.loader is not None

@@ -11,7 +11,7 @@
 namespace lanecast::gpu {
 namespace {
 
-constexpr std::array kNames{"libnccl.so.2", "librccl.so.1"};
+constexpr std::array kNcclNames{"libnccl.so.2", "librccl.so.1"};
 
 std::vector<std::string> vendor_folders() {
   std::vector<std::string> all = toolkit_folders(GpuVendor::nvidia);
@@ -25,7 +25,7 @@ std::shared_ptr<const Nccl> Nccl::open(const std::vector<std::string>& folders) 
   return std::make_shared<const Nccl>(SharedLibrary::open({
       .what = "NCCL or RCCL",
       .variable = "LANECAST_NCCL_LIBRARY",
-      .names = kNames,
+      .names = kNcclNames,
       .folders = folders,
       .vendor_folders = vendor_folders(),
       .advice = "Install it (pip install nvidia-nccl-cu13; PyTorch for CUDA brings it along), load your site's module",

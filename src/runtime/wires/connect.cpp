@@ -43,7 +43,7 @@ int ucx_lanes(const Surroundings& around, const Wanted& wanted) {
   return ucx::lanes_that_pay(static_cast<int>(neighbours));
 }
 
-const TransportRow kTransports[] = {
+const TransportRow kTransportRows[] = {
     {"loopback", [](const Surroundings& around, const Wanted&, int) { return around.world != nullptr; },
      [](const Surroundings& around, const Wanted&) -> std::unique_ptr<Transport> {
        return std::make_unique<LoopbackTransport>(around.world, around.bootstrap.rank, around.channel);
@@ -69,9 +69,9 @@ const TransportRow kTransports[] = {
 
 int row_named(const std::string& name) {
   std::string known;
-  for (int k = 0; k < static_cast<int>(std::size(kTransports)); ++k) {
-    if (kTransports[k].name == name) return k;
-    known += " " + std::string(kTransports[k].name);
+  for (int k = 0; k < static_cast<int>(std::size(kTransportRows)); ++k) {
+    if (kTransportRows[k].name == name) return k;
+    known += " " + std::string(kTransportRows[k].name);
   }
   throw UsageError("transports: unknown name '" + name + "'; known:" + known);
 }
@@ -93,13 +93,13 @@ std::vector<int> first_rows(const Surroundings& around, const Wanted& wanted, bo
   std::vector<int> row_of_peer(around.bootstrap.size, -1);
   for (int peer = 0; peer < around.bootstrap.size; ++peer) {
     if (peer == me) continue;
-    const auto row = std::find_if(std::begin(kTransports), std::end(kTransports), [&](const TransportRow& r) {
+    const auto row = std::find_if(std::begin(kTransportRows), std::end(kTransportRows), [&](const TransportRow& r) {
       return r.reaches(around, wanted, peer) && !(ucx_before_mpi && r.name == "mpi");
     });
-    if (row == std::end(kTransports))
+    if (row == std::end(kTransportRows))
       throw UsageError("rank " + std::to_string(me) + ": no transport reaches rank " + std::to_string(peer) + " on " +
                        around.hosts[peer] + "; start the job with mpirun, mpiexec or srun");
-    row_of_peer[peer] = static_cast<int>(row - std::begin(kTransports));
+    row_of_peer[peer] = static_cast<int>(row - std::begin(kTransportRows));
   }
   return row_of_peer;
 }
@@ -110,7 +110,7 @@ std::vector<int> wanted_rows(const Surroundings& around, const Topology& topolog
   std::vector<int> row_of_peer = LevelNames(wanted.transports, topology, "topology").of_peers(me, row_named);
   for (int peer = 0; peer < topology.size(); ++peer) {
     if (peer == me) continue;
-    const TransportRow& row = kTransports[row_of_peer[peer]];
+    const TransportRow& row = kTransportRows[row_of_peer[peer]];
     if (!row.reaches(around, wanted, peer))
       throw UsageError("transports '" + wanted.transports + "': " + std::string(row.name) + " does not reach rank " +
                        std::to_string(peer) + " from rank " + std::to_string(me) + "; it needs " +
@@ -123,7 +123,7 @@ std::vector<int> wanted_rows(const Surroundings& around, const Topology& topolog
 
 std::vector<std::string> transport_names() {
   std::vector<std::string> names;
-  for (const TransportRow& row : kTransports) names.emplace_back(row.name);
+  for (const TransportRow& row : kTransportRows) names.emplace_back(row.name);
   return names;
 }
 
@@ -136,7 +136,7 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
 
   // Opening is collective, so every rank opens what any rank uses, in the same order. MPI, where it runs, is always
   // opened: its own collectives are an algorithm.
-  std::vector<std::uint8_t> mine(std::size(kTransports)), all(mine.size() * topology.size());
+  std::vector<std::uint8_t> mine(std::size(kTransportRows)), all(mine.size() * topology.size());
   for (int row : row_of_peer)
     if (row >= 0) mine[row] = 1;
   if (around.mpi) mine[row_named("mpi")] = 1;
@@ -148,7 +148,7 @@ std::unique_ptr<Router> connect(const Surroundings& around, const Topology& topo
     for (int r = 0; r < topology.size(); ++r) used |= all[r * mine.size() + k] != 0;
     if (!used) continue;
     index[k] = static_cast<int>(transports.size());
-    transports.push_back(kTransports[k].open(around, wanted));
+    transports.push_back(kTransportRows[k].open(around, wanted));
     if (around.decorate) transports.back() = around.decorate(std::move(transports.back()), topology.everyone());
   }
   std::vector<int> by_peer;

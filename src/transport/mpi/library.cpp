@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// libmpi.so comes last: in wheels it is a text for the linker, not a library.
-constexpr std::array kNames{"libmpi.so.40", "libmpi.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0", "libmpi.so"};
+constexpr std::array kLibraryNames{"libmpi.so.40", "libmpi.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0", "libmpi.so"};
 
 struct OpenedLibrary {
   void* handle = nullptr;
@@ -91,7 +91,7 @@ class Search {
   bool accepts_in(const fs::path& directory) {
     std::error_code ignored;
     if (!looked_in_.insert(directory).second) return false;
-    for (const char* name : kNames) {
+    for (const char* name : kLibraryNames) {
       const fs::path file = directory / name;
       if (fs::exists(file, ignored) && accepts(file)) return true;
     }
@@ -144,7 +144,7 @@ OpenedLibrary search(std::span<const std::string> directories) {
       throw TransportError("LANECAST_MPI_LIBRARY names no usable MPI library:" + search.report());
     return search.result();
   }
-  for (const char* name : kNames)
+  for (const char* name : kLibraryNames)
     if (search.accepts(name)) return search.result();
   for (const fs::path& directory : directories_beside_mpiexec())
     if (search.accepts_in(directory)) return search.result();

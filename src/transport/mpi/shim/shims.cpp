@@ -3,6 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
+#include <initializer_list>
+
 #include "base/error.h"
 #include "transport/mpi/shim/abi_mpich.h"
 #include "transport/mpi/shim/abi_open_mpi.h"
@@ -20,29 +23,44 @@ void find(void* library, const std::string& name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name.c_str()));
 }
 
+/// A call's name, and where its address belongs: a table, since code for each name would be long, and three times.
+struct Sought {
+  const char* name;
+  void* function;
+};
+
+/// Names that the library lacks, each behind a blank.
+std::string look_up(void* library, std::initializer_list<Sought> all, const char* suffix = "") {
+  std::string missing;
+  for (const Sought& each : all) {
+    const std::string name = std::string("MPI_") + each.name + suffix;
+    const void* const address = dlsym(library, name.c_str());
+    std::memcpy(each.function, &address, sizeof address);
+    if (address == nullptr) missing += " " + name;
+  }
+  return missing;
+}
+
 template <class Types>
 Functions<Types> find_functions(void* library) {
   Functions<Types> functions;
   std::string missing;
-  bool large = true;
-#define LANECAST_MPI_FIND(name, ...)                 \
-  find(library, "MPI_" #name, functions.calls.name); \
-  if (functions.calls.name == nullptr) missing += " MPI_" #name;
-  LANECAST_MPI_CALLS(LANECAST_MPI_FIND)
-#undef LANECAST_MPI_FIND
-#define LANECAST_MPI_FIND(name, ...)                             \
-  find(library, "MPI_" #name, functions.small.name);             \
-  if (functions.small.name == nullptr) missing += " MPI_" #name; \
-  find(library, "MPI_" #name "_c", functions.large.name);        \
-  large = large && functions.large.name != nullptr;
-  LANECAST_MPI_COUNTED_CALLS(LANECAST_MPI_FIND)
-#undef LANECAST_MPI_FIND
+#define LANECAST_MPI_SOUGHT(name, ...) Sought{#name, &table.name},
+  {
+    auto& table = functions.calls;
+    missing += look_up(library, {LANECAST_MPI_CALLS(LANECAST_MPI_SOUGHT)});
+  }
+  const auto counted = [&](auto& table, const char* suffix) {
+    return look_up(library, {LANECAST_MPI_COUNTED_CALLS(LANECAST_MPI_SOUGHT)}, suffix);
+  };
+#undef LANECAST_MPI_SOUGHT
+  missing += counted(functions.small, "");
+  if (!counted(functions.large, "_c").empty()) functions.large = {};
   find(library, "MPI_Get_elements_x", functions.Get_elements_x);
   if (functions.Get_elements_x == nullptr) missing += " MPI_Get_elements_x";
   find(library, "MPIX_Query_cuda_support", functions.Query_cuda_support);
   find(library, "MPIX_Query_rocm_support", functions.Query_rocm_support);
   find(library, "MPIX_GPU_query_support", functions.GPU_query_support);
-  if (!large) functions.large = {};
   if (!missing.empty()) throw TransportError("the MPI library lacks" + missing + "; MPI 3.0 or later is needed");
   return functions;
 }
