@@ -28,6 +28,7 @@ struct Stage {
   bool measured = false;   // from a fit of this very algorithm
   double load = 1;         // what all ranks do, shared out evenly over the cores, over what the busiest rank does
   double messages = 1;     // of a pipeline: for each chunk
+  double filling = 1;      // of a pipeline, as in Link
   double gap_s = 0;        // no message follows another faster
   bool at_once = false;    // those of a chunk wait for nothing but this gap: one round of latency for all
   double sends = 0;        // messages that the busiest rank sends for each chunk

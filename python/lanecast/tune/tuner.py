@@ -61,7 +61,7 @@ def tune(
         where = "all ranks" if level < 0 else f"groups of level {level_names(comm.topology)[level]}"
         share = begin(f"{contest.collective} among {where}")
         found = sweep(watch, contest, _link_of(links[max(level, 0)]), share)
-        fits += _fitted(contest.collective, contest.group, found)
+        fits += _fitted(contest.collective, contest.group, found, _filling(links[max(level, 0)]))
         if level < 0:
             largest[contest.collective] = max(point.size for points in found.values() for point in points)
     profile = Profile(shape_of(comm._core), links, reduce_s_per_byte, fits, [], _measured(comm))
@@ -83,10 +83,11 @@ def curves(profile: Profile, collective: str, level: int = -1) -> dict[str, Curv
     return found
 
 
-def _fitted(collective: str, group: Group, found: dict[str, list[Point]]) -> Iterator[AlgorithmFit]:
+def _fitted(collective: str, group: Group, found: dict[str, list[Point]], filling: float) -> Iterator[AlgorithmFit]:
     for name, points in found.items():
         rounds, volume = _core.cost(collective, name, group.size)
-        steps = [rounds + p.chunks - 1 for p in points]
+        lost = filling if _core.is_pipeline(collective, name, group.size) else 1
+        steps = [lost * (rounds - 1) + p.chunks for p in points]
         volumes = [volume * step / rounds / p.chunks for step, p in zip(steps, points, strict=True)]
         for s in fit_segments([p.size for p in points], [p.seconds for p in points], steps, volumes):
             yield AlgorithmFit(
@@ -95,7 +96,11 @@ def _fitted(collective: str, group: Group, found: dict[str, list[Point]]) -> Ite
 
 
 def _link_of(level: LevelLink) -> _core.Models:
-    return _core.Models([(level.alpha_s, level.beta_s_per_byte)])
+    return _core.Models([(level.alpha_s, level.beta_s_per_byte)]).with_filling(_filling(level))
+
+
+def _filling(level: LevelLink) -> float:
+    return _core.filling_of(level.transport)
 
 
 def _links(watch: Stopwatch, all_groups: Sequence[Group], seconds: float) -> tuple[list[LevelLink], float]:
