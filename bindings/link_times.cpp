@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "runtime/wires/link_policy.h"
 #include "runtime/wires/links.h"
 #include "runtime/wires/surroundings.h"
+#include "select/cost.h"
 #include "transport/loopback/world.h"
 
 namespace nb = nanobind;
@@ -83,8 +85,11 @@ void bind_link_times(nb::module_& m) {
       "(alpha_s, beta_s_per_byte, gap_s) of a link on which volley(messages, bytes) exchanges so many each way.");
   m.def("time_links", &among_threads_with, "world"_a, "rank"_a, "hosts"_a, "now"_a,
         "By level, outermost first, the same or None, among threads that take themselves for ranks of these hosts.");
-  m.def("filling_of", &filling_of, "transport"_a,
-        "Of the time in which a pipeline fills, what a call over these messages waits for.");
+  m.def(
+      "filling_of",
+      [](std::string_view transport, std::size_t bytes) { return bytes < kLeastInARow ? 1 : filling_of(transport); },
+      "transport"_a, "bytes"_a,
+      "Of the time in which a pipeline fills, what such a call over these messages waits for.");
   m.def(
       "link_policy",
       [](const std::string& text) {

@@ -51,6 +51,11 @@ Cost with_one_copy(Cost cost) {
   return cost;
 }
 
+double filling_of(const Load& load, const Link& link) {
+  const bool has_time = link.crowd <= 1;  // the cores that move its messages
+  return has_time && load.bytes >= kLeastInARow ? link.filling : 1;
+}
+
 Stage by_link(Cost cost, double reduced, const Load& load, const Models& models) {
   const Link& link = link_of(load, models);
   const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.sends_once_from;
@@ -69,7 +74,7 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
                      .pipelined = cost.pipelined,
                      .load = link.crowd * cost.even,
                      .messages = cost.messages,
-                     .filling = link.crowd > 1 ? 1 : link.filling,  // cores with no time to spare
+                     .filling = filling_of(load, link),
                      .gap_s = link.gap_s,
                      .at_once = at_once},
                     cost, load);
@@ -123,7 +128,7 @@ Stage flat(std::string_view name, const Load& load, const Models& models) {
                      .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
                      .pipelined = cost.pipelined,
                      .measured = true,
-                     .filling = link_of(load, models).filling},
+                     .filling = load.bytes < kLeastInARow ? 1 : link_of(load, models).filling},
                     cost, load);
 }
 
