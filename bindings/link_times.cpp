@@ -7,6 +7,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -14,13 +15,16 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "bindings.h"
 #include "gil.h"
 #include "runtime/wires/link_policy.h"
+#include "runtime/wires/links.h"
 #include "runtime/wires/surroundings.h"
+#include "select/cost.h"
 #include "transport/loopback/world.h"
 
 namespace nb = nanobind;
@@ -81,6 +85,11 @@ void bind_link_times(nb::module_& m) {
       "(alpha_s, beta_s_per_byte, gap_s) of a link on which volley(messages, bytes) exchanges so many each way.");
   m.def("time_links", &among_threads_with, "world"_a, "rank"_a, "hosts"_a, "now"_a,
         "By level, outermost first, the same or None, among threads that take themselves for ranks of these hosts.");
+  m.def(
+      "filling_of",
+      [](std::string_view transport, std::size_t bytes) { return bytes < kLeastInARow ? 1 : filling_of(transport); },
+      "transport"_a, "bytes"_a,
+      "Of the time in which a pipeline fills, what such a call over these messages waits for.");
   m.def(
       "link_policy",
       [](const std::string& text) {

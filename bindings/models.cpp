@@ -76,6 +76,13 @@ void bind_models(nb::module_& m) {
           },
           "gap_s"_a, "A copy whose outermost link adds this for each further message that is under way.")
       .def(
+          "with_filling",
+          [](Models models, double filling) {
+            for (Link& link : models.links) link.filling = filling;
+            return models;
+          },
+          "filling"_a, "A copy whose calls wait for this share of the time in which a pipeline fills.")
+      .def(
           "with_learned",
           [](Models models, const std::vector<Learned>& learned) {
             models.learned = learned;
@@ -192,6 +199,12 @@ void bind_models(nb::module_& m) {
       },
       "collective"_a, "algorithm"_a, "ranks"_a,
       "(rounds, share of the full buffer that the busiest rank sends) of a row of the registry, in one chunk.");
+  m.def(
+      "is_pipeline",
+      [](const std::string& collective, const std::string& algorithm, int ranks) {
+        return cost_of(algorithm, kind_named(collective), ranks).pipelined;
+      },
+      "collective"_a, "algorithm"_a, "ranks"_a, "Do chunks follow each other through the rounds of that row?");
 }
 
 }  // namespace lanecast

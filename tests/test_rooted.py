@@ -235,6 +235,20 @@ def test_pipelines_do_not_pay_where_ranks_share_cores(collective: str) -> None:
     assert cheapest(collective, 1 << 18, 4, crowded) == ("binomial", 1)
 
 
+@pytest.mark.parametrize(("kib", "alone", "in_a_row"), [(64, 12, 12), (128, 16, 8), (256, 24, 12), (512, 32, 16)])
+def test_pipelines_of_a_host_have_fewer_chunks(kib: int, alone: int, in_a_row: int) -> None:
+    """Its ranks are in the call before while a pipeline fills: that time is not lost, and what each chunk costs is."""
+
+    def chunks(models: _core.Models) -> int:
+        return _core.best_chunks("reduce", kib << 10, Topology(8), models, "chain")
+
+    network, host = (
+        _core.Models(links=[(1e-6, 2e-10)]).with_filling(_core.filling_of(over, kib << 10)) for over in ("ucx", "shm")
+    )
+    assert (chunks(network), chunks(host)) == (alone, in_a_row)
+    assert chunks(host.with_crowd(2)) == chunks(network.with_crowd(2))
+
+
 def test_choice_where_ranks_know_their_own_counts_only() -> None:
     def on_rank(comm: lanecast.Communicator) -> list[str]:
         explained = comm.explain("all_to_all", 1, own_counts=True)

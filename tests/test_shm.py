@@ -237,6 +237,26 @@ def test_a_message_of_a_power_of_two_has_no_short_piece(ranks: int) -> None:
         assert {end - begin for begin, end in itertools.pairwise(cuts)} == {cuts[1]}, cuts
 
 
+def _unasked(most: int, me: Rank) -> None:
+    end = Endpoint(open_shm(me), me)
+    sizes = (most, most + 1)
+    if me.rank == 0:
+        requests = [end.send(1, Item(tag, tag, size)) for tag, size in enumerate(sizes)]
+        end.progress()
+        assert [end.is_open(request) for request in requests] == [False, True]
+    me.barrier()  # nobody has posted a receive so far
+    if me.rank == 1:
+        for tag, size in enumerate(sizes):
+            end.receive(0, Item(tag, tag, size))
+    end.wait()
+    me.barrier()
+
+
+@pytest.mark.parametrize(("ranks", "most_kib"), [(2, 64), (3, 32), (4, 16), (6, 8), (8, 8), (16, 8)])
+def test_the_fewer_ranks_the_longer_messages_leave_unasked(ranks: int, most_kib: int) -> None:
+    in_processes(ranks, functools.partial(_unasked, most_kib << 10))
+
+
 def test_only_ranks_of_one_host_share_memory() -> None:
     in_processes(3, _two_hosts)
 

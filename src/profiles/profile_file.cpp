@@ -9,6 +9,7 @@
 
 #include "base/trust.h"
 #include "profiles/json_field.h"
+#include "runtime/wires/links.h"
 
 namespace lanecast {
 namespace {
@@ -120,10 +121,11 @@ Models profile_from(const JsonField& file) {
   Models models;
   for (const JsonField& link : file["links"].items()) {
     link.has_only({"level", "transport", "alpha_s", "beta_s_per_byte", "error"});
-    for (const char* name : {"level", "transport"}) static_cast<void>(link[name].text());
+    static_cast<void>(link["level"].text());
     static_cast<void>(link["error"].number());
     models.links.push_back({link["alpha_s"].number(), link["beta_s_per_byte"].number()});
     models.links.back().source = LinkSource::file;
+    models.links.back().filling = filling_of(link["transport"].text());
   }
   models.reduce_s_per_byte = file["reduce_s_per_byte"].number();
   const auto levels = static_cast<std::int64_t>(models.links.size());

@@ -51,6 +51,11 @@ Cost with_one_copy(Cost cost) {
   return cost;
 }
 
+double filling_of(const Load& load, const Link& link) {
+  const bool has_time = link.crowd <= 1;  // the cores that move its messages
+  return has_time && load.bytes >= kLeastInARow ? link.filling : 1;
+}
+
 Stage by_link(Cost cost, double reduced, const Load& load, const Models& models) {
   const Link& link = link_of(load, models);
   const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.sends_once_from;
@@ -69,6 +74,7 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
                      .pipelined = cost.pipelined,
                      .load = link.crowd * cost.even,
                      .messages = cost.messages,
+                     .filling = filling_of(load, link),
                      .gap_s = link.gap_s,
                      .at_once = at_once},
                     cost, load);
@@ -79,7 +85,7 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
 double Stage::seconds(int chunks, double latency_share) const {
   const double chunks_s = chunk_s * (chunks - 1);
   if (pipelined) {
-    const double in_rounds = (rounds + chunks - 1) * (alpha_s + transfer_s / chunks);
+    const double in_rounds = (filling * (rounds - 1) + chunks) * (alpha_s + transfer_s / chunks);
     return chunks_s + std::max(in_rounds, load * (chunks * messages * alpha_s + transfer_s));
   }
   const double further_messages = at_once ? chunks * sends - rounds : (chunks - 1) * sends;
@@ -121,7 +127,8 @@ Stage flat(std::string_view name, const Load& load, const Models& models) {
                      .transfer_s = transfer_s,
                      .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
                      .pipelined = cost.pipelined,
-                     .measured = true},
+                     .measured = true,
+                     .filling = load.bytes < kLeastInARow ? 1 : link_of(load, models).filling},
                     cost, load);
 }
 

@@ -30,6 +30,7 @@ struct Link {
   bool by_itself = false;                  // its bytes move while the caller's thread adds others
   std::size_t sends_once_from = SIZE_MAX;  // bytes: what goes to several ranks costs its sender no more than to one
   double gap_s = 0;                        // what each further message of those that are under way together adds
+  double filling = 1;  // share of the time in which a pipeline fills that is lost: ranks may be in the call before
   LinkSource source = LinkSource::assumed;
 };
 

@@ -61,7 +61,7 @@ def tune(
         where = "all ranks" if level < 0 else f"groups of level {level_names(comm.topology)[level]}"
         share = begin(f"{contest.collective} among {where}")
         found = sweep(watch, contest, _link_of(links[max(level, 0)]), share)
-        fits += _fitted(contest.collective, contest.group, found)
+        fits += _fitted(contest.collective, contest.group, found, links[max(level, 0)].transport)
         if level < 0:
             largest[contest.collective] = max(point.size for points in found.values() for point in points)
     profile = Profile(shape_of(comm._core), links, reduce_s_per_byte, fits, [], _measured(comm))
@@ -83,10 +83,12 @@ def curves(profile: Profile, collective: str, level: int = -1) -> dict[str, Curv
     return found
 
 
-def _fitted(collective: str, group: Group, found: dict[str, list[Point]]) -> Iterator[AlgorithmFit]:
+def _fitted(collective: str, group: Group, found: dict[str, list[Point]], transport: str) -> Iterator[AlgorithmFit]:
     for name, points in found.items():
         rounds, volume = _core.cost(collective, name, group.size)
-        steps = [rounds + p.chunks - 1 for p in points]
+        fills = _core.is_pipeline(collective, name, group.size)
+        lost = [_core.filling_of(transport, p.size) if fills else 1 for p in points]
+        steps = [share * (rounds - 1) + p.chunks for share, p in zip(lost, points, strict=True)]
         volumes = [volume * step / rounds / p.chunks for step, p in zip(steps, points, strict=True)]
         for s in fit_segments([p.size for p in points], [p.seconds for p in points], steps, volumes):
             yield AlgorithmFit(
@@ -95,7 +97,8 @@ def _fitted(collective: str, group: Group, found: dict[str, list[Point]]) -> Ite
 
 
 def _link_of(level: LevelLink) -> _core.Models:
-    return _core.Models([(level.alpha_s, level.beta_s_per_byte)])
+    filling = _core.filling_of(level.transport, 1 << 40)
+    return _core.Models([(level.alpha_s, level.beta_s_per_byte)]).with_filling(filling)
 
 
 def _links(watch: Stopwatch, all_groups: Sequence[Group], seconds: float) -> tuple[list[LevelLink], float]:

@@ -26,16 +26,27 @@ constexpr double kUnsteady = 1.3;
 // Of a message's latency, what the processor at either end does: the rest passes while it does so for the next one.
 constexpr double kGapOfLatency = 0.1;
 
+// Of the time in which a pipeline among the ranks of a host fills. Calls follow each other, and who is through with one
+// begins the next.
+constexpr double kFilling = 0.25;
+
+bool is_network(std::string_view transport) {
+  return transport == "mpi" || transport == "ucx" || transport == "emulated";
+}
+
 /// Orders of magnitude, where nothing is timed: they decide between few rounds and few bytes.
 Link link_of(const Transport& transport) {
   constexpr double kAlpha_s = 20e-6;
-  if (transport.name() == "mpi" || transport.name() == "ucx" || transport.name() == "emulated")
+  if (is_network(transport.name()))
     return {.alpha_s = kAlpha_s,
             .beta_s_per_byte = 1 / 1e9,
             .unsteady = kUnsteady,
             .by_itself = transport.traits().moves_by_itself,
             .gap_s = kGapOfLatency * kAlpha_s};
-  return {.alpha_s = 1e-6, .beta_s_per_byte = 1 / 5e9, .sends_once_from = transport.traits().sends_once_from};
+  return {.alpha_s = 1e-6,
+          .beta_s_per_byte = 1 / 5e9,
+          .sends_once_from = transport.traits().sends_once_from,
+          .filling = filling_of(transport.name())};
 }
 
 Link slower(Link a, Link b) { return a.alpha_s < b.alpha_s ? b : a; }
@@ -72,6 +83,8 @@ double ranks_per_core(const std::vector<std::string>& hosts, int rank, const std
 }
 
 }  // namespace
+
+double filling_of(std::string_view transport) { return is_network(transport) ? 1 : kFilling; }
 
 Links gather_links(const Surroundings& around, const Topology& topology, Router& router) {
   const int rank = around.bootstrap.rank, size = around.bootstrap.size;

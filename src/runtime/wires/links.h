@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/wires/link_policy.h"
@@ -19,6 +20,9 @@ struct Links {
   std::vector<Overlap> overlaps;    // where it is known without measuring
   bool crowded = false;             // more ranks than cores on this host; not equal everywhere
 };
+
+/// Of what such messages connect; see Link::filling.
+double filling_of(std::string_view transport);
 
 /// Collective.
 Links gather_links(const Surroundings& around, const Topology& topology, Router& router);
