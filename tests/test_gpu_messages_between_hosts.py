@@ -160,8 +160,10 @@ def on_the_gpu(settings: dict[str, Any], comm: Communicator, _: Tell) -> list[st
     return wrong if ours.gpu_messages == "direct" else [*wrong, ours.gpu_messages]
 
 
-def test_messages_that_lie_on_the_gpu(kernel_cache: str) -> None:
-    options = between_hosts("2x1")
+@pytest.mark.parametrize("queues", ["8", "2"])
+def test_messages_that_lie_on_the_gpu(queues: str, kernel_cache: str) -> None:
+    """Also where MPS leaves a process two hardware queues: the transport copies on no stream of this process."""
+    options = {**between_hosts("2x1"), "variables": {"CUDA_DEVICE_MAX_CONNECTIONS": queues}}
     settings = {"topology": options.pop("topology"), "kernel_cache": kernel_cache, "timeout_s": 60.0}
     all_right(outcomes(2, partial(on_the_gpu, settings), kernel_cache, **options))
 

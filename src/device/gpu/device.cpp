@@ -2,7 +2,6 @@
 #include "device/gpu/device.h"
 
 #include <array>
-#include <cstdlib>
 
 #include "base/error.h"
 #include "device/gpu/beside_captures.h"
@@ -77,14 +76,6 @@ bool Device::has_multicast() const { return attribute_if_known(Attribute::multic
 
 bool Device::has_clusters() const {
   return driver_->cuLaunchKernelEx != nullptr && attribute_if_known(Attribute::cluster_launch).value_or(0) != 0;
-}
-
-int Device::hardware_queues() const {
-  if (driver_->vendor() == GpuVendor::amd) return -1;
-  constexpr int kUsual = 8, kUnderMps = 2;
-  if (const char* const said = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"))
-    return static_cast<int>(std::strtol(said, nullptr, /*base=*/10));
-  return attribute_if_known(Attribute::is_shared_by_mps).value_or(0) != 0 ? kUnderMps : kUsual;
 }
 
 std::optional<int> Device::attribute_if_known(Attribute which) const {

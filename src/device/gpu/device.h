@@ -37,8 +37,6 @@ class Device {
   bool has_clusters() const;   // of blocks, which a launch may ask for
   /// Is it recorded into a graph? The default stream is this device's here.
   bool captures(Stream stream) const;
-  /// How many streams this process can have at work without one waiting for another; −1 where nobody says.
-  int hardware_queues() const;
   std::string uuid() const;  // 16 bytes in hex
   std::string pci_bus_id() const;
 

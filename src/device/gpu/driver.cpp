@@ -117,7 +117,7 @@ std::string Driver::version() const {
 }
 
 int Driver::attribute(int* value, Attribute which, int device) const {
-  static constexpr std::array kCuda{10, 16, 75, 76, 118, 133, 97, 132, 120};
+  static constexpr std::array kCuda{10, 16, 75, 76, 118, 97, 132, 120};
   const auto k = static_cast<std::size_t>(which);
   if (vendor_ == GpuVendor::nvidia) return cuDeviceGetAttribute(value, kCuda[k], device);
   return k < kHipAttributes.size() ? cuDeviceGetAttribute(value, kHipAttributes[k], device) : kNotSupported;

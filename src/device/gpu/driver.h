@@ -42,16 +42,15 @@ inline constexpr int kMemoryReadAndWritten = 3;   // ACCESS_FLAGS_PROT_READWRITE
 inline constexpr int kFunctionSharedRoom = 8;     // FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kRemoteWritesOrdered = 100;  // GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 
-/// Of a device. The vendors have numbers of their own for them; of the last five AMD has none.
+/// Of a device. The vendors have numbers of their own for them; of the last four AMD has none.
 enum class Attribute {
   warp_size,
   multiprocessors,
   capability_major,
   capability_minor,
   remote_writes_ordering,  // kRemoteWritesOrdered or more: a NIC's writes are seen in their order
-  is_shared_by_mps,
-  shared_room,  // bytes of shared memory that a block may ask for
-  multicast,    // what one writes, NVSwitch can bring to many, and add what many have
+  shared_room,             // bytes of shared memory that a block may ask for
+  multicast,               // what one writes, NVSwitch can bring to many, and add what many have
   cluster_launch,
 };
 

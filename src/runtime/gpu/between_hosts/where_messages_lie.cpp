@@ -12,10 +12,6 @@
 namespace lanecast {
 namespace {
 
-/// Of fewer, a library's stream may share one with a stream of ours that waits for what the library is to copy. With
-/// the usual 8 a job with 40 more streams ran, with the 2 of a process under MPS it did not end.
-constexpr int kLeastQueues = 8;
-
 /// Zeros where this driver hands none out.
 gpu::IpcHandle handle_of(const gpu::DeviceMemory& memory) {
   try {
@@ -37,8 +33,7 @@ WhereMessagesLie where_messages_lie(std::string_view wanted, const gpu::Device& 
   WhereMessagesLie where{std::vector<std::size_t>(hosts.size(), WhereMessagesLie::kNever), false, {}, router};
   if (wanted == kStagedMessages) return where;
   const bool by_itself = wanted.empty();
-  const bool is_safe = device.hardware_queues() >= kLeastQueues && device.sees_remote_writes_in_order();
-  if (by_itself && !is_safe) return where;
+  if (by_itself && !device.sees_remote_writes_in_order()) return where;
   const GpuVendor vendor = device.driver().vendor();
   for (int peer = 0; peer < router->size(); ++peer) {
     if (peer == rank) continue;
