@@ -2,7 +2,7 @@
 // How fast messages go that share links: max-min fair, as SimGrid's model CM02 has it. A link that a message has come
 // to or left is computed again, and from it only those whose messages this makes faster or slower. Where hundreds share
 // a link, as between groups of nodes, their shares are held until together they are off by a part that hardly counts.
-// Where tens of thousands join links, those of all links are: else each change would be felt everywhere.
+// Where changes are felt everywhere, those of all links are, as long as that many messages are under way.
 #pragma once
 
 #include <array>
@@ -65,7 +65,9 @@ class FairShares {
   std::uint32_t kind_of(const Route& route);
   void await(std::uint32_t number);  // of a link
   void touch(std::uint32_t number);  // of a flow
-  /// So many flows share it, or all of the network, that one more or less is not worth a look at all of them.
+  void allow_looks();
+  void see_crowd();
+  /// So many flows share it, or the network is so crowded, that one more or less is not worth a look at all of them.
   bool has_many(const Link& link) const;
   bool is_held(const Link& link) const { return link.is_known && has_many(link); }
   double fair_level(const Link& link);
@@ -78,8 +80,6 @@ class FairShares {
   bool end_holds();
 
   std::vector<FlowKind> kinds_;
-  std::size_t joining_ = 0;  // flows that have two links or more
-  bool is_crowded_ = false;  // by those, now or before
   // By flow.
   std::vector<Flow> flows_;
   std::vector<std::array<std::uint32_t, Route::kMostLinks>> places_;  // in Link::flows
@@ -92,6 +92,9 @@ class FairShares {
   std::vector<std::uint32_t> free_, begun_, touched_, changed_, held_, shared_;
   std::deque<std::uint32_t> awaited_;  // links whose level may be another
   std::vector<Offer> offers_;          // to the flows of the link under way, by their other links
+  std::int64_t looks_left_;            // at flows, before shares of all links are held
+  bool is_crowded_ = false;            // they are
+  std::size_t crowd_ = 0;              // the most flows since then
 };
 
 }  // namespace lanecast::simulator

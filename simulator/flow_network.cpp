@@ -10,10 +10,13 @@ namespace {
 
 /// What is to happen at one moment is computed to lie so close together; SimGrid's precision as well.
 constexpr double kOneMoment_s = 1e-9;
+constexpr double kMostLate_s = 5e-9;  // some moments
 constexpr double kNever_s = std::numeric_limits<double>::infinity();
 constexpr std::size_t kNearPart = 16;  // one of so many ends is near
 
 }  // namespace
+
+double FlowNetwork::lateness_s() { return is_punctual_ ? 0 : kMostLate_s * draw_() / std::mt19937::max(); }
 
 void FlowNetwork::carry(const Parcel& parcel, double from_s) {
   if (free_trips_.empty()) {
@@ -24,7 +27,7 @@ void FlowNetwork::carry(const Parcel& parcel, double from_s) {
   free_trips_.pop_back();
   Trip& trip = trips_[number];
   trip = {parcel, routes_.between(parcel.from, parcel.to)};
-  events_.push({std::max(from_s, now_s_) + trip.route.latency_s, order_++, -1, number});
+  events_.push({std::max(from_s, now_s_) + trip.route.latency_s + lateness_s(), order_++, -1, number});
 }
 
 void FlowNetwork::wake(int rank, double at_s) { events_.push({std::max(at_s, now_s_), order_++, rank, 0}); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <vector>
 
 #include "fair_shares.h"
@@ -14,7 +15,9 @@ namespace lanecast::simulator {
 
 class FlowNetwork final : public Network {
  public:
-  FlowNetwork(const Machine& machine, int ranks) : routes_(machine, ranks), shares_(routes_.capacities()) {}
+  /// accidents: unless it is 0, a seed of some nanoseconds by which each message is late.
+  FlowNetwork(const Machine& machine, int ranks, unsigned accidents)
+      : routes_(machine, ranks), shares_(routes_.capacities()), is_punctual_(accidents == 0), draw_(accidents) {}
 
   double now_s() const override { return now_s_; }
   void carry(const Parcel& parcel, double from_s) override;
@@ -39,6 +42,7 @@ class FlowNetwork final : public Network {
     std::uint64_t end = 0;  // the order of its End; others of this flow are void
   };
 
+  double lateness_s();
   bool is_void(const End& end) const { return moving_[end.flow].end != end.order; }
   double next_s();
   void push(const End& end);
@@ -52,6 +56,8 @@ class FlowNetwork final : public Network {
 
   Routes routes_;
   FairShares shares_;
+  bool is_punctual_;
+  std::mt19937 draw_;
   double now_s_ = 0;
   std::uint64_t order_ = 0;
   Soonest<Event> events_;

@@ -88,6 +88,7 @@ Job parse(int argc, char** argv) {
       {"message_s", [&](auto text) { job.message_s = number<double>(text); }},
       {"message_within_s", [&](auto text) { job.message_within_s = number<double>(text); }},
       {"network", [&](auto text) { job.by_simgrid = text == "simgrid"; }},
+      {"accidents", [&](auto text) { job.accidents = number<unsigned>(text); }},
       {"bytes", [&](auto text) { job.bytes = number<std::size_t>(text); }},
       {"check", [&](auto text) { job.is_checked = text == "1"; }},
       {"set", [&](auto text) { job.settings.emplace_back(text); }},

@@ -45,6 +45,7 @@ struct Job {
   // Of software, for each message at its sender: to another node, and within one.
   double message_s = 0, message_within_s = 0;
   bool by_simgrid = false;            // the network is SimGrid's own
+  unsigned accidents = 0;             // a seed: of messages that come at one moment another is first; 0: as it falls
   std::size_t bytes = 0;              // of the full buffer; of an all-to-all what one rank brings
   bool is_checked = false;            // real data, every element compared; else the memory holds nothing
   std::vector<std::string> settings;  // of SimGrid

@@ -83,7 +83,7 @@ Found run(const Job& job, char* program) {
     SimGridNetwork network(engine, build_platform(job.machine, job.ranks));
     return run_lanecast(job, network);
   }
-  FlowNetwork network(job.machine, job.ranks);
+  FlowNetwork network(job.machine, job.ranks, job.accidents);
   return run_lanecast(job, network);
 }
 

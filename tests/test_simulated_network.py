@@ -47,6 +47,8 @@ def test_flows_take_as_long_as_simgrids(
 def test_times_are_those_of_ranks_that_are_actors(simulator: Simulator) -> None:
     """Which of two messages that come at one moment is unpacked first is an accident, as in every schedule. It moves
     single hierarchies in chunks by up to 9 %, either way: in the mean by less than one, three quarters by less than 2.
+    Of those that are farther off, the earlier time is within 2 % of what accidents of today's ranks span: messages that
+    are late by some nanoseconds, at random.
     """
     ratios = []
     for earlier in OF_ACTORS:
@@ -54,6 +56,10 @@ def test_times_are_those_of_ranks_that_are_actors(simulator: Simulator) -> None:
         ratios.append(_over_earlier(simulator, earlier))
         is_schedule = "(" in algorithm or algorithm == "double_tree"
         assert ratios[-1] == pytest.approx(1, rel=0.1 if is_schedule else 0.02), (machine, collective, algorithm)
+        if abs(ratios[-1] - 1) >= 0.02:
+            spanned = [ratios[-1], *(_over_earlier(simulator, earlier, f"accidents={seed}") for seed in range(1, 9))]
+            assert min(spanned) < 1.02, (machine, collective, algorithm)
+            assert max(spanned) > 0.98, (machine, collective, algorithm)
     assert math.prod(ratios) ** (1 / len(ratios)) == pytest.approx(1, rel=0.01)
     assert sum(abs(ratio - 1) < 0.02 for ratio in ratios) >= 0.75 * len(ratios)
 
@@ -64,12 +70,12 @@ def test_times_are_those_of_shares_that_were_all_computed_again(simulator: Simul
     assert _over_earlier(simulator, earlier) == pytest.approx(1, rel=0.02)
 
 
-def _over_earlier(simulator: Simulator, earlier: Earlier) -> float:
-    """Today's time of such a call over the earlier one."""
+def _over_earlier(simulator: Simulator, earlier: Earlier, *more: str) -> float:
+    """Today's time of such a call over the earlier one; more: words for the simulator."""
     machine, collective, ranks, mebibytes, backend, algorithm, chunks, microseconds = earlier
     case = Case(machines.load(machine), collective, ranks, contenders.evenly(mebibytes * MIB, ranks))
     met = contenders.on(backend, case)
-    words = [*platform.words(met.machine), *Plan(algorithm, chunks).words(met)]
+    words = [*platform.words(met.machine), *Plan(algorithm, chunks).words(met), *more]
     return point.run(simulator, words).seconds * 1e6 / microseconds
 
 
