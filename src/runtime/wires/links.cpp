@@ -30,14 +30,10 @@ constexpr double kGapOfLatency = 0.1;
 // begins the next.
 constexpr double kFilling = 0.25;
 
-bool is_network(std::string_view transport) {
-  return transport == "mpi" || transport == "ucx" || transport == "emulated";
-}
-
 /// Orders of magnitude, where nothing is timed: they decide between few rounds and few bytes.
 Link link_of(const Transport& transport) {
   constexpr double kAlpha_s = 20e-6;
-  if (is_network(transport.name()))
+  if (transport.name() == "mpi" || transport.name() == "ucx" || transport.name() == "emulated")
     return {.alpha_s = kAlpha_s,
             .beta_s_per_byte = 1 / 1e9,
             .unsteady = kUnsteady,
@@ -84,7 +80,7 @@ double ranks_per_core(const std::vector<std::string>& hosts, int rank, const std
 
 }  // namespace
 
-double filling_of(std::string_view transport) { return is_network(transport) ? 1 : kFilling; }
+double filling_of(std::string_view transport) { return transport == "shm" ? kFilling : 1; }
 
 Links gather_links(const Surroundings& around, const Topology& topology, Router& router) {
   const int rank = around.bootstrap.rank, size = around.bootstrap.size;
