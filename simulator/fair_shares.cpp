@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kRounding = 1e-9;               // relative: sums of rates that come and go
 constexpr std::size_t kManyFlows = 200;          // on one link
+constexpr std::size_t kCrowd = 1 << 14;          // that join links; of 128 ranks that send to all others it is no crowd
 constexpr double kHold = 0.01;                   // of a link's rate: so far its flows may be from what they should take
 constexpr std::int64_t kLooks = 500;             // at flows, for each that comes or goes: most schedules take some ten
 constexpr std::int64_t kMostLooks = 10'000'000;  // saved up: a tenth of a second
@@ -79,6 +80,7 @@ std::uint32_t FairShares::add(const Route& route) {
     link.wanted_Bps += kinds_[flow.kind].bound_Bps;
     await(flow.links[hop]);
   }
+  if (flow.hops > 1) ++joining_;
   allow_looks();
   begun_.push_back(number);
   return number;
@@ -98,22 +100,23 @@ void FairShares::remove(std::uint32_t number) {
     link.wanted_Bps = link.flows.empty() ? 0 : link.wanted_Bps - kinds_[flow.kind].bound_Bps;
     await(flow.links[hop]);
   }
+  if (flow.hops > 1) --joining_;
   allow_looks();
   free_.push_back(number);
 }
 
 void FairShares::allow_looks() { looks_left_ = std::min(looks_left_ + kLooks, kMostLooks); }
 
-/// Flows are a crowd once looks are spent, until half of them are gone. What was held is then computed again.
+/// Flows that join links are a crowd where they are so many, or once looks are spent, until half of them are gone. What
+/// was held is then computed again.
 void FairShares::see_crowd() {
-  const std::size_t flows = flows_.size() - free_.size();
-  if (is_crowded_ && 2 * flows < crowd_) {
+  if (is_crowded_ && 2 * joining_ < crowd_ && joining_ < kCrowd) {
     is_crowded_ = false;
     looks_left_ = std::max<std::int64_t>(looks_left_, 0);
     for (std::uint32_t number = 0; number < links_.size(); ++number)
       if (links_[number].is_known && !is_held(links_[number])) await(number);
-  } else if (is_crowded_ || looks_left_ < 0) {
-    crowd_ = is_crowded_ ? std::max(crowd_, flows) : flows;
+  } else if (is_crowded_ || looks_left_ < 0 || joining_ >= kCrowd) {
+    crowd_ = is_crowded_ ? std::max(crowd_, joining_) : joining_;
     is_crowded_ = true;
   }
 }

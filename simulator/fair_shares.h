@@ -2,7 +2,7 @@
 // How fast messages go that share links: max-min fair, as SimGrid's model CM02 has it. A link that a message has come
 // to or left is computed again, and from it only those whose messages this makes faster or slower. Where hundreds share
 // a link, as between groups of nodes, their shares are held until together they are off by a part that hardly counts.
-// Where changes are felt everywhere, those of all links are, as long as that many messages are under way.
+// Where tens of thousands join links, or changes are felt everywhere, those of all links are, until half are gone.
 #pragma once
 
 #include <array>
@@ -94,7 +94,8 @@ class FairShares {
   std::vector<Offer> offers_;          // to the flows of the link under way, by their other links
   std::int64_t looks_left_;            // at flows, before shares of all links are held
   bool is_crowded_ = false;            // they are
-  std::size_t crowd_ = 0;              // the most flows since then
+  std::size_t joining_ = 0;            // flows that have two links or more
+  std::size_t crowd_ = 0;              // the most of those since shares are held
 };
 
 }  // namespace lanecast::simulator
