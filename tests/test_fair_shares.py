@@ -112,8 +112,9 @@ def _check(printed: str, tolerance: float) -> None:
 
 def _printed(program: Path, seed: int, most: int, rest: int = 0) -> str:
     """Of all flows, or in the end of so many of them."""
-    words = [program, *map(str, (seed, most, rest))]
-    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=240).stdout
+    words = [str(word) for word in (program, seed, most, rest)]
+    ended = subprocess.run(words, capture_output=True, text=True, check=True, timeout=240)
+    return ended.stdout
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

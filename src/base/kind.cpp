@@ -3,8 +3,9 @@
 
 namespace lanecast {
 namespace {
-constexpr std::string_view kKindNames[kKinds + 1] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",  "reduce",
-                                                 "gather",     "scatter",        "all_to_all", "composition"};
+constexpr std::string_view kKindNames[kKinds + 1] = {"all_gather", "reduce_scatter", "all_reduce",
+                                                     "broadcast",  "reduce",         "gather",
+                                                     "scatter",    "all_to_all",     "composition"};
 }
 
 std::string_view name_of(Kind kind) { return kKindNames[static_cast<int>(kind)]; }
