@@ -35,7 +35,7 @@ std::string look_up(void* library, std::initializer_list<Sought> all, const char
   for (const Sought& each : all) {
     const std::string name = std::string("MPI_") + each.name + suffix;
     const void* const address = dlsym(library, name.c_str());
-    std::memcpy(each.function, &address, sizeof address);
+    std::memcpy(each.function, static_cast<const void*>(&address), sizeof address);
     if (address == nullptr) missing += " " + name;
   }
   return missing;
@@ -45,7 +45,7 @@ template <class Types>
 Functions<Types> find_functions(void* library) {
   Functions<Types> functions;
   std::string missing;
-#define LANECAST_MPI_SOUGHT(name, ...) Sought{#name, &table.name},
+#define LANECAST_MPI_SOUGHT(name, ...) Sought{#name, static_cast<void*>(&table.name)},
   {
     auto& table = functions.calls;
     missing += look_up(library, {LANECAST_MPI_CALLS(LANECAST_MPI_SOUGHT)});
