@@ -21,9 +21,8 @@ import pytest
 
 import lanecast
 from lanecast import Communicator
-from lanecast.helpers import placing, serving
+from lanecast.helpers import joining, placing, serving
 from lanecast.helpers.channel import Channel
-from lanecast.helpers.joining import groups_of
 from lanecast.helpers.leading import Leader
 from lanecast.helpers.slices import ranges
 from launch import mpich
@@ -213,10 +212,10 @@ def test_numbers_of_processes_that_are_none_are_refused(processes: Any) -> None:
 
 
 def test_leaders_are_whole_runs_of_a_hosts_ranks() -> None:
-    assert groups_of(list("aabbaabb"), 2) == [[0, 1], [2, 3], [4, 5], [6, 7]]
-    assert groups_of(list("abab"), 2) == [[0, 2], [1, 3]]
+    assert joining.groups_of(list("aabbaabb"), 2) == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert joining.groups_of(list("abab"), 2) == [[0, 2], [1, 3]]
     with pytest.raises(lanecast.UsageError, match="3 ranks on the host of rank 1"):
-        groups_of(list("abbba"), 2)
+        joining.groups_of(list("abbba"), 2)
 
 
 def test_cores_are_dealt_out_in_neighbourhoods() -> None:
@@ -337,3 +336,38 @@ def test_a_forked_process_leaves_the_helpers_to_its_parent() -> None:
     vector = np.ones(99, np.float32)
     comm.all_reduce(vector)
     assert (vector == 1).all()
+
+
+class SlowToEnd:
+    """A communicator of a helper's. Its end lets other threads have Python's lock, as that of a real one does."""
+
+    def __init__(self, ended: list[int]) -> None:
+        self._ended = ended
+
+    def split(self, *_: int) -> SlowToEnd:
+        return SlowToEnd(self._ended)
+
+    def __del__(self) -> None:
+        time.sleep(0.5)
+        self._ended.append(threading.get_ident())
+
+
+def test_a_helpers_threads_end_before_python_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that wanted Python's lock after that was ended within C++, so std::terminate() ended the process."""
+    monkeypatch.setattr(serving, "ignore_interrupts", lambda: None)
+    ended: list[int] = []
+    world = SlowToEnd(ended)
+    control, channel = socket.socketpair(), socket.socketpair()
+    with control[1], channel[1]:
+        leader = Channel(control[0])
+        leader.send(channel[1].fileno(), do="join", options={}, leader=os.getpid())
+        of_it = Channel(channel[0])
+        of_it.send(do="end")
+        leader.send(do="end")
+        with pytest.raises(SystemExit) as exit_:
+            joining._serve(Channel(control[1].dup()), joining._Seat([[0, 1]], 0, 1), lambda options: world)
+    assert exit_.value.code == 0
+    assert [by for by in ended if by != threading.get_ident()] == ended
+    assert len(ended) == 1
+    of_it.close()
+    leader.close()

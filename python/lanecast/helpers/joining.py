@@ -22,6 +22,7 @@ from lanecast.helpers.channel import Channel, Closed
 from lanecast.helpers.member import Member
 from lanecast.helpers.options import from_text, to_text
 
+_ENDS_WITHIN_S = 30.0  # what has deadlines of its own
 _COMES_WITHIN_S = 60.0  # a helper that has been told where its leader listens
 Open = Callable[[dict[str, Any]], Any]  # the communicator of all ranks, with these options
 
@@ -156,18 +157,30 @@ def _accept(listening: socket.socket, places: dict[int, int]) -> Member:
 def _serve(control: Channel, seat: _Seat, open_world: Open) -> NoReturn:
     """Take part in each communicator that the leader makes, and serve them all, until the leader ends."""
     serving.ignore_interrupts()
+    threads: list[threading.Thread] = []
     while True:
         try:
             message, file = control.receive()
         except Closed:
             os._exit(1)  # a leader that has been killed: no MPI ends in order now
         if message["do"] == "end":
+            # The leader has ended its communicators before. A thread that still ends one wants Python's lock, and would
+            # be stopped within C++ if Python had ended.
+            for thread in threads:
+                thread.join(_ENDS_WITHIN_S)
             sys.exit(0)
         channel = Channel(socket.socket(fileno=file))
         try:
-            core = _opened(seat, open_world, from_text(message["options"]))
+            threads.append(
+                _answering(channel, _opened(seat, open_world, from_text(message["options"])), message["leader"])
+            )
         except _core.Error:  # which the leader hears, too, and its program may go on
             channel.close()
-            continue
-        helper = serving.Helper(channel, core)
-        threading.Thread(target=helper.serve, args=(message["leader"],), daemon=True, name="helper").start()
+
+
+def _answering(channel: Channel, core: Any, leader: int) -> threading.Thread:
+    """The thread that serves a communicator, and alone holds it."""
+    serve = serving.Helper(channel, core).serve
+    thread = threading.Thread(target=serve, args=(leader,), daemon=True, name="helper")
+    thread.start()
+    return thread

@@ -47,6 +47,7 @@ class Helper:
                 pass
         ending.set()
         self._channel.close()
+        watch.join()  # which holds the communicator, too
         for child in self._children:  # which may outlive it
             child.join()
 
