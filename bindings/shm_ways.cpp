@@ -40,18 +40,18 @@ void bind_shm_ways(nb::module_& m) {
           },
           "bytes"_a, "tag"_a)
       .def(
-          "begins",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::int64_t now_ns) {
-            rank.ways.begins(message(bytes, tag), now_ns);
+          "wants_time",
+          [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
+            return rank.ways.wants_time(message(bytes, tag));
           },
-          "bytes"_a, "tag"_a, "now_ns"_a)
+          "bytes"_a, "tag"_a)
       .def(
-          "ended",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::optional<bool> read, std::int64_t now_ns) {
-            const shm::ShmWay alone = read.value_or(false) ? shm::ShmWay::read : shm::ShmWay::stream;
-            rank.ways.ended(message(bytes, tag), read ? alone : shm::ShmWay::undecided, now_ns);
+          "received",
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns) {
+            rank.ways.receives(bytes);
+            rank.ways.received(message(bytes, tag), read ? shm::ShmWay::read : shm::ShmWay::stream, ns);
           },
-          "bytes"_a, "tag"_a, "read"_a.none(), "now_ns"_a, "read: None of a message that others share.");
+          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "ns: that its copies took; None where nobody looked at the clock.");
   m.def(
       "shm_is_worth_a_choice",
       [](std::size_t bytes, std::uint64_t tag) { return shm::is_worth_a_choice(message(bytes, tag)); }, "bytes"_a,

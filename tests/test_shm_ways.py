@@ -13,29 +13,29 @@ KIB, MIB = 1 << 10, 1 << 20
 FIRST, LATER = 0, 1  # tags of the steps of a plan
 OF_A_USER = 1 << 63  # and more: of messages between two ranks
 TRIALS = 12  # of each way, for each peer, of messages below 4 MiB
+TIMED_EVERY = 16
 
 
 class Rank:
-    """Takes messages one after the other; a stream takes `stream` ns a byte, a read `read`."""
+    """Takes messages one after the other; a stream costs it `stream` ns a byte, a read `read`."""
 
     def __init__(self, stream: float, read: float, peers: int = 1, bytes: int = MIB) -> None:
         self.ways = _core.ShmWays(None, peers)
         self.costs = {"stream": stream, "read": read}
         self.bytes = bytes
-        self.now_ns = 0
 
-    def take(self, declined: bool = False) -> str:
-        """The way that the next message is asked for. declined: streamed anyway."""
+    def take(self, declined: bool = False) -> tuple[str, bool]:
+        """The way that the next message is asked for, and whether its copies are timed. declined: streamed anyway."""
         way = self.ways.choose(self.bytes, FIRST)
+        timed = self.ways.wants_time(self.bytes, FIRST)
         came = "stream" if declined else way
-        self.ways.begins(self.bytes, FIRST, self.now_ns)
-        self.now_ns += int(self.bytes * self.costs[came])
-        self.ways.ended(self.bytes, FIRST, came == "read", self.now_ns)
-        return way
+        ns = int(self.bytes * self.costs[came])
+        self.ways.received(self.bytes, FIRST, came == "read", ns if timed else None)
+        return way, timed
 
     def rows(self, messages: int) -> list[tuple[str, int]]:
         """The ways of so many, with how many in a row take each."""
-        ways = [self.take() for _ in range(messages)]
+        ways = [self.take()[0] for _ in range(messages)]
         return [(way, len(list(row))) for way, row in itertools.groupby(ways)]
 
 
@@ -52,6 +52,9 @@ def test_what_is_worth_a_choice(tag: int, least: int) -> None:
     assert [_core.shm_is_worth_a_choice(size, tag) for size in (0, least - 1, least, 1 << 40)] == [
         *(False, False, True, True)
     ]
+    ways = _core.ShmWays(None, 1)
+    assert not ways.wants_time(least - 1, tag)
+    assert ways.wants_time(least, tag)  # nothing is known yet
 
 
 @pytest.mark.parametrize("peers", [1, 3])
@@ -60,37 +63,18 @@ def test_both_ways_are_tried_then_the_cheaper_is_taken(bytes: int, trials: int, 
     for stream, read, better in ((1.0, 0.5, "read"), (0.5, 1.0, "stream")):
         rank = Rank(stream, read, peers, bytes)
         seen = [rank.take() for _ in range(2 * trials * peers)]
-        assert seen == ["stream"] * (trials * peers) + ["read"] * (trials * peers)
-        assert rank.take() == better
+        assert [way for way, _ in seen] == ["stream"] * (trials * peers) + ["read"] * (trials * peers)
+        assert all(timed for _, timed in seen)
+        assert rank.take()[0] == better
 
 
-@pytest.mark.parametrize("better", ["stream", "read"])
-def test_what_counts_is_the_time_in_which_all_arrive(better: str) -> None:
-    """Of three streams that come at once each takes as long as all; three reads go one after the other."""
-    ways = _core.ShmWays(None, 3)
-    at_once_ns = 900 if better == "stream" else 1500
-    now_ns = 0
-    for call in range(2 * TRIALS):
-        assert {ways.choose(MIB, FIRST) for _ in range(3)} == {"stream" if call < TRIALS else "read"}
-        for _ in range(3):
-            ways.begins(MIB, FIRST, now_ns)
-        for k in range(3):
-            last_ns = at_once_ns if call < TRIALS else 400 * (k + 1)
-            ways.ended(MIB, FIRST, call >= TRIALS, now_ns + last_ns)
-        now_ns += 10**6  # what passes between the calls counts for nobody
-    assert ways.choose(MIB, FIRST) == better
-
-
-@pytest.mark.parametrize("other", [True, None])
-def test_a_time_of_several_ways_is_nobodys(other: bool | None) -> None:
+def test_few_are_timed_once_the_ways_are_known() -> None:
     rank = Rank(1.0, 0.5)
-    rank.rows(2 * TRIALS)
-    for now_ns in range(10**9, 10**9 + 100):
-        for _ in range(2):
-            rank.ways.begins(MIB, FIRST, now_ns)
-        for read in (False, other):
-            rank.ways.ended(MIB, FIRST, read, now_ns)  # in no time
-    assert rank.take() == "read"
+    for _ in range(2 * TRIALS):
+        rank.take()
+    seen = [rank.take() for _ in range(10 * TIMED_EVERY)]
+    assert {way for way, _ in seen} == {"read"}
+    assert sum(timed for _, timed in seen) == 10
 
 
 def test_the_worse_way_is_tried_again_the_later_the_worse_it_is() -> None:
@@ -101,7 +85,7 @@ def test_the_worse_way_is_tried_again_the_later_the_worse_it_is() -> None:
         assert rank.rows(known + TRIALS) == [("read", known), ("stream", TRIALS)]
         rank = Rank(ratio, 1.0)
         rank.rows(2 * TRIALS + known)
-        assert all(rank.take() == "stream" for _ in range(TRIALS))
+        assert all(rank.take() == ("stream", True) for _ in range(TRIALS)), "a trial that is not timed teaches nothing"
 
 
 def test_what_has_become_faster_is_taken() -> None:
@@ -115,15 +99,16 @@ def test_what_has_become_faster_is_taken() -> None:
 
 def test_a_sender_that_declines_to_be_read_is_asked_again_and_again_and_streams() -> None:
     rank = Rank(1.0, 0.5)
-    assert [rank.take(declined=True) for _ in range(100)] == ["stream"] * TRIALS + ["read"] * 88
+    assert [rank.take(declined=True) for _ in range(100)] == [("stream", True)] * TRIALS + [("read", True)] * 88
 
 
 def test_lengths_and_places_in_a_call_learn_each_for_itself() -> None:
     rank = Rank(1.0, 0.5)
     rank.rows(2 * TRIALS)
-    assert rank.take() == "read"
+    assert rank.take()[0] == "read"
     for bytes, tag in ((2 * MIB, FIRST), (MIB // 2, FIRST), (16 * MIB, LATER)):
         assert rank.ways.choose(bytes, tag) == "stream"
+        assert rank.ways.wants_time(bytes, tag)
     assert rank.ways.choose(MIB + 8, OF_A_USER) == "read"  # of about this length, and not written in this call either
 
 
@@ -132,9 +117,8 @@ def test_all_go_the_way_of_the_hosts_first_rank() -> None:
     other = _core.ShmWays(first.ways, 1)
     assert other.choose(MIB, FIRST) == "stream"  # the first has not chosen yet: its own trials
     for _ in range(2 * TRIALS):
-        way = first.take()
+        way, _ = first.take()
         assert other.choose(MIB, FIRST) == way
-        other.begins(MIB, FIRST, 0)
-        other.ended(MIB, FIRST, way == "read", MIB // (4 if way == "stream" else 1))  # here streams are cheaper
-    assert first.take() == "read"
+        other.received(MIB, FIRST, way == "read", MIB // (4 if way == "stream" else 1))  # here streams are cheaper
+    assert first.take()[0] == "read"
     assert other.choose(MIB, FIRST) == "read"

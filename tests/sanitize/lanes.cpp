@@ -110,7 +110,7 @@ class End {
   End(int me, LaneMemory& out, LaneMemory& in, const ShmLayout& layout)
       : me_(me),
         outbox_(outbox_at(out.outbox(), layout)),
-        outgoing_(out.lane(), layout, outbox_),
+        outgoing_(out.lane(), layout, ways_, outbox_),
         incoming_(
             me, in.lane(), layout,
             {getpid(), &peer_state_, me == 1 ? SingleCopy::on : SingleCopy::automatic, outbox_at(in.outbox(), layout)},

@@ -163,19 +163,22 @@ void Incoming::begin_stream(const PacketHeader& packet, std::size_t alike) {
   if (stream_.message) return;
   Message* const receive = match(packet.fields);
   stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(alike * receive->bytes)};
-  stream_.chosen = !receive->consumer && is_worth_a_choice(*receive);
-  if (stream_.chosen) ways_.begins(*receive, clock_ns(0));
+  stream_.timed = !receive->consumer && ways_.wants_time(*receive);
 }
 
 void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<Message*>& done) {
+  const std::int64_t begin = stream_.timed ? clock_ns(bytes) : 0;
   if (stream_.message->consumer)
     stream_.message->consumer->consume(stream_.received_bytes, data, bytes);
   else
     stream_.memory.scatter(data, bytes, stream_.stores);
+  if (stream_.timed) stream_.copies_ns += clock_ns(bytes) - begin;
   stream_.received_bytes += bytes;
+  ways_.receives(bytes);
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
-  if (stream_.chosen) ways_.ended(*stream_.message, stream_.shared ? ShmWay::undecided : ShmWay::stream, clock_ns(0));
+  if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared)
+    ways_.received(*stream_.message, ShmWay::stream, stream_.timed ? std::optional(stream_.copies_ns) : std::nullopt);
   finish(stream_.message, done);
   stream_.message = nullptr;
 }

@@ -59,8 +59,9 @@ class Incoming {
     SpanCursor memory;
     std::size_t received_bytes = 0;
     Stores stores = Stores::ordinary;
-    bool chosen = false;  // by what went before; this message is looked at, too
-    bool shared = false;  // any of it with other messages
+    bool timed = false;
+    std::int64_t copies_ns = 0;  // that taking it out of the ring has cost
+    bool shared = false;         // any of it with other messages
   };
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time

@@ -25,6 +25,7 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
   Sending sending{&message};
   if (is_large(message)) {
+    ways_.sends(message.bytes);
     sending.content = outbox_.enter(message);
     read_notes(done);  // a receive that has been posted by now spares the notice
     if (const auto wish = asked_for_.pop(message.tag)) {
@@ -95,7 +96,8 @@ bool Outgoing::put_next(std::vector<Message*>& done) {
   } else if (stream_.sending.message) {
     return put_fragment(done);
   } else {
-    stream_ = {turn.sending, SpanCursor(turn.sending.message->memory), 0, turn.noticed};
+    const Message& message = *turn.sending.message;
+    stream_ = {turn.sending, SpanCursor(message.memory), 0, turn.noticed, false, ways_.wants_time(message)};
     if (!put_fragment(done)) {
       stream_.sending = {};  // a stream is under way from its first packet on: nothing overtakes that one
       return false;
@@ -138,6 +140,7 @@ bool Outgoing::put_fragment(std::vector<Message*>& done) {
   if (!put_piece()) put_copy();
   if (stream_.sent_bytes == before) return false;
   if (stream_.sent_bytes == message.bytes) {
+    if (stream_.timed && !stream_.shared) ways_.sent(message, stream_.copies_ns);
     finish(stream_.sending, done);
     stream_.sending = {};
   }
@@ -153,7 +156,9 @@ void Outgoing::put_copy() {
       {piece_bytes - stream_.sent_bytes % piece_bytes, layout_.packet_bytes, message.bytes - stream_.sent_bytes});
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return;
+  const std::int64_t begin = stream_.timed ? clock_ns(bytes) : 0;
   copy_in_.gather(stream_.memory, payload, bytes);
+  if (stream_.timed) stream_.copies_ns += clock_ns(bytes) - begin;
   packets_.publish(PacketKind::fragment, fields(message, bytes, stream_.noticed));
   stream_.sent_bytes += bytes;
 }
@@ -177,16 +182,19 @@ bool Outgoing::put_piece() {
   } else {
     // Others want places, too. The notes of those that lie there take a line each.
     if (alone && packets_.unread_bytes() / kLine * bytes >= outbox_.bytes() / 4 * 3) return true;
+    const std::int64_t begin = alone && stream_.timed ? clock_ns(bytes) : 0;
     place = alone ? outbox_.put_alone(stream_.memory, bytes, copy_in_)
                   : outbox_.put(content, stream_.sent_bytes, stream_.memory, bytes);
     if (!place && (alone ? packets_.unread_bytes() > 0 : waits_for_place())) return true;
     if (alone || !place) outbox_.pass(content, stream_.sent_bytes);
     if (!place) return false;
+    if (alone && stream_.timed) stream_.copies_ns += clock_ns(bytes) - begin;
   }
   waits_since_ns_ = 0;
   gave_up_waiting_ = false;
   note.place = *place;
   outbox_.give(*place);
+  if (!alone) stream_.shared = true;
   std::memcpy(payload, &note, sizeof note);
   packets_.publish(PacketKind::piece, fields(message, sizeof note, stream_.noticed));
   pieces_bytes_ += bytes;

@@ -10,6 +10,7 @@
 #include "transport/shm/layout.h"
 #include "transport/shm/outbox.h"
 #include "transport/shm/ring.h"
+#include "transport/shm/way.h"
 #include "transport/span_cursor.h"
 #include "transport/tag_queues.h"
 #include "transport/transport.h"
@@ -18,9 +19,9 @@ namespace lanecast::shm {
 
 class Outgoing {
  public:
-  /// `outbox`: this rank's.
-  Outgoing(const ShmLane& lane, const ShmLayout& layout, Outbox& outbox)
-      : packets_(lane), notes_(lane.control), layout_(layout), outbox_(outbox) {}
+  /// `ways`, `outbox`: this rank's.
+  Outgoing(const ShmLane& lane, const ShmLayout& layout, Ways& ways, Outbox& outbox)
+      : packets_(lane), notes_(lane.control), layout_(layout), ways_(ways), outbox_(outbox) {}
 
   void post(Message& message, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
@@ -47,6 +48,9 @@ class Outgoing {
     SpanCursor memory;
     std::size_t sent_bytes = 0;
     bool noticed = false;
+    bool shared = false;  // any of it, with other messages
+    bool timed = false;
+    std::int64_t copies_ns = 0;  // that copying it has taken
   };
 
   bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
@@ -72,6 +76,7 @@ class Outgoing {
   ControlReader notes_;
   CopyIn copy_in_;
   const ShmLayout layout_;
+  Ways& ways_;
   Outbox& outbox_;
   std::size_t pending_ = 0;
   std::uint64_t pieces_bytes_ = 0;   // sent through the outbox, ever

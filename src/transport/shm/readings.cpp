@@ -20,8 +20,8 @@ void Readings::begin(Message& message, std::span<const std::byte> list, ControlK
                        .then = then,
                        .list = std::move(kept),
                        .local = SpanCursor(message.memory),
-                       .remote = SpanCursor(remote)});
-  if (is_worth_a_choice(message)) ways_.begins(message, clock_ns(0));
+                       .remote = SpanCursor(remote),
+                       .timed = ways_.wants_time(message)});
 }
 
 std::size_t Readings::read() {
@@ -30,10 +30,14 @@ std::size_t Readings::read() {
   ReadUnderWay& reading = readings_.front();
   const Message& message = *reading.message;
   const std::size_t bytes = std::min(kMostBytes, message.bytes - reading.read_bytes);
+  const std::int64_t begin = reading.timed ? clock_ns(bytes) : 0;
   const std::size_t read_bytes = read_remote(sender_.pid, reading.local, reading.remote, bytes);
   reading.sender_ends = read_bytes == 0;
   reading.read_bytes += read_bytes;
-  if (reading.is_read() && is_worth_a_choice(message)) ways_.ended(message, ShmWay::read, clock_ns(0));
+  if (reading.timed) reading.copies_ns += clock_ns(bytes) - begin;
+  ways_.receives(read_bytes);
+  if (reading.is_read() && is_worth_a_choice(message))
+    ways_.received(message, ShmWay::read, reading.timed ? std::optional(reading.copies_ns) : std::nullopt);
   return read_bytes;
 }
 

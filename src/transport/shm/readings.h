@@ -50,7 +50,9 @@ class Readings {
     BufferPool::Buffer list;
     SpanCursor local, remote;
     std::size_t read_bytes = 0;
-    bool sender_ends = false;  // a killed process loses its memory some time before it counts as ended
+    bool timed = false;
+    std::int64_t copies_ns = 0;  // that reading has taken
+    bool sender_ends = false;    // a killed process loses its memory some time before it counts as ended
 
     bool is_read() const { return read_bytes == message->bytes; }
   };

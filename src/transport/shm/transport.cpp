@@ -20,7 +20,7 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
   for (const shm::Neighbour& neighbour : neighbours) {
     pair_of_rank_[neighbour.rank] = static_cast<int>(pairs_.size());
     const shm::Sender sender{neighbour.process.id(), &neighbour.boards->state, neighbour.single_copy, neighbour.outbox};
-    pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, layout_, outbox_),
+    pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, layout_, *ways_, outbox_),
                         shm::Incoming(rank_, neighbour.in, layout_, sender, *ways_));
   }
 }

@@ -18,6 +18,9 @@ constexpr std::size_t kLeastToRead = std::size_t{1} << 17;  // shorter ones were
 constexpr std::size_t kTrials = 12, kTrialsOfLong = 4;
 constexpr std::size_t kLongBytes = std::size_t{4} << 20;
 constexpr double kRowsToRetry = 32;  // such rows, times how much longer the worse way takes
+constexpr std::uint64_t kMessagesToTime =
+    16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
+
 constexpr int kLengths = kSorts / 2;
 
 /// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
@@ -53,37 +56,36 @@ std::size_t Ways::trials_of(const Message& message) const {
   return (message.bytes < kLongBytes ? kTrials : kTrialsOfLong) * peers_;
 }
 
+bool Ways::wants_time(const Message& message) const {
+  if (!is_worth_a_choice(message)) return false;
+  const Habit& habit = habits_[sort_of(message)];
+  const std::size_t trials = trials_of(message);
+  return habit.retries || habit.streamed < trials || habit.read < trials ||
+         (habit.streamed + habit.read) % kMessagesToTime == 0;
+}
+
 ShmWay Ways::next_way(Habit& habit, std::size_t trials) {
   if (habit.streamed < trials) return ShmWay::stream;
   if (habit.read < trials) return ShmWay::read;  // the sender may decline
-  const double stream = habit.streams.cost(), read = habit.reads.cost();
+  const double stream = habit.stream_cost(), read = habit.reads.cost();
   const ShmWay better = read < stream ? ShmWay::read : ShmWay::stream;
-  if (stream == 0 || read == 0) return better;  // which has never been the only way of a time
   const double ratio = std::max(read, stream) / std::min(read, stream);
   const double retries = static_cast<double>(++habit.since_retry) - kRowsToRetry * ratio * static_cast<double>(trials);
-  if (retries <= 0) return better;
+  habit.retries = retries > 0;
+  if (!habit.retries) return better;
   if (retries >= static_cast<double>(trials)) habit.since_retry = 0;
   return better == ShmWay::read ? ShmWay::stream : ShmWay::read;
 }
 
-void Ways::begins(const Message& message, std::int64_t now_ns) {
+void Ways::received(const Message& message, ShmWay way, std::optional<std::int64_t> ns) {
   Habit& habit = habits_[sort_of(message)];
-  if (habit.arriving++ > 0) return;
-  habit.since_ns = now_ns;
-  habit.bytes = 0;
-  habit.way = ShmWay::undecided;
-  habit.mixed = false;
-}
-
-void Ways::ended(const Message& message, ShmWay way, std::int64_t now_ns) {
-  Habit& habit = habits_[sort_of(message)];
-  habit.mixed |= way == ShmWay::undecided || (habit.bytes > 0 && way != habit.way);
-  habit.way = way;
-  habit.bytes += message.bytes;
-  if (way == ShmWay::read) ++habit.read;
-  if (way == ShmWay::stream) ++habit.streamed;
-  if (--habit.arriving > 0 || habit.mixed) return;
-  (way == ShmWay::read ? habit.reads : habit.streams).learn(now_ns - habit.since_ns, habit.bytes);
+  if (ns) (way == ShmWay::read ? habit.reads : habit.copies_out).learn(*ns, message.bytes);
+  ++(way == ShmWay::read ? habit.read : habit.streamed);
+  const auto sent = static_cast<double>(sent_bytes_ - habit.sent_bytes);
+  const auto received = static_cast<double>(received_bytes_ - habit.received_bytes);
+  habit.sent_share = 0.75 * habit.sent_share + 0.25 * std::min(1.0, sent / received);
+  habit.sent_bytes = sent_bytes_;
+  habit.received_bytes = received_bytes_;
 }
 
 }  // namespace lanecast::shm

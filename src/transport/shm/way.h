@@ -42,21 +42,28 @@ class Ways {
 
   /// For a message that is worth one, and may be read.
   ShmWay choose(const Message& message);
-  /// Such a message begins to arrive.
-  void begins(const Message& message, std::int64_t now_ns);
-  /// It is here; `undecided`: in a way that others share.
-  void ended(const Message& message, ShmWay way, std::int64_t now_ns);
+  /// Are its copies worth a look at the clock each?
+  bool wants_time(const Message& message) const;
+
+  void sends(std::size_t bytes) { sent_bytes_ += bytes; }
+  void receives(std::size_t bytes) { received_bytes_ += bytes; }
+  /// A message worth a choice, for which no outbox was used, has been copied into a ring or has come this way; `ns`:
+  /// what this rank's copies took, where it has looked at the clock.
+  void sent(const Message& message, std::int64_t ns) { habits_[sort_of(message)].copies_in.learn(ns, message.bytes); }
+  void received(const Message& message, ShmWay way, std::optional<std::int64_t> ns);
 
  private:
   struct Habit {
-    Pace streams, reads;
-    std::size_t streamed = 0, read = 0;  // messages that came
+    Pace copies_in, copies_out, reads;
+    double sent_share = 0;  // bytes that this rank sends for each that it receives, of late, at most 1
+    std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
+    std::size_t streamed = 0, read = 0;                // messages that came
     std::size_t since_retry = 0;
-    // Since one of them began to arrive while no other did:
-    std::size_t arriving = 0, bytes = 0;
-    std::int64_t since_ns = 0;
-    ShmWay way = ShmWay::undecided;
-    bool mixed = false;  // they came in several ways
+    bool retries = false;  // the worse way, now
+
+    /// Per byte of a stream that is received. The rank copies into rings as well, as far as it also sends; the copies
+    /// of its senders are made meanwhile and cost it nothing.
+    double stream_cost() const { return copies_out.cost() + sent_share * copies_in.cost(); }
   };
   std::size_t trials_of(const Message& message) const;
   static ShmWay next_way(Habit& habit, std::size_t trials);
@@ -64,6 +71,7 @@ class Ways {
   WayBoard& mine_;
   const WayBoard* const first_;
   const std::size_t peers_;
+  std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
   std::array<Habit, kSorts> habits_;
 };
 
