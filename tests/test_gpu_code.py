@@ -54,7 +54,7 @@ LONG = [pytest.param(gpu, marks=pytest.mark.long) for gpu in ("sm_75", "sm_80", 
 
 
 @needs_nvrtc
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("gpu", ["sm_90", *LONG])
 def test_nvrtc_takes_the_source(gpu: str) -> None:
     code = _core.gpu_machine_code(gpu, gpu_libraries.folders(), "")
@@ -68,7 +68,7 @@ def nvcc() -> str | None:
 
 
 @pytest.mark.long  # see above
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(nvcc() is None, reason="no nvcc")
 def test_nvcc_takes_the_source(tmp_path: Path) -> None:
     out = tmp_path / "kernels.cubin"
