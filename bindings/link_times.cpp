@@ -87,7 +87,7 @@ void bind_link_times(nb::module_& m) {
         "By level, outermost first, the same or None, among threads that take themselves for ranks of these hosts.");
   m.def(
       "filling_of",
-      [](std::string_view transport, std::size_t bytes) { return bytes < kLeastInARow ? 1 : filling_of(transport); },
+      [](std::string_view transport, std::size_t bytes) { return filling_for(bytes, filling_of(transport)); },
       "transport"_a, "bytes"_a,
       "Of the time in which a pipeline fills, what such a call over these messages waits for.");
   m.def(

@@ -51,13 +51,9 @@ Cost with_one_copy(Cost cost) {
   return cost;
 }
 
-double filling_of(const Load& load, const Link& link) {
-  const bool has_time = link.crowd <= 1;  // the cores that move its messages
-  return has_time && load.bytes >= kLeastInARow ? link.filling : 1;
-}
-
 Stage by_link(Cost cost, double reduced, const Load& load, const Models& models) {
   const Link& link = link_of(load, models);
+  const bool has_time = link.crowd <= 1;  // the cores that move its messages
   const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.sends_once_from;
   if (once) cost = with_one_copy(cost);
   const double sent = static_cast<double>(load.bytes) * cost.volume;
@@ -74,7 +70,7 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
                      .pipelined = cost.pipelined,
                      .load = link.crowd * cost.even,
                      .messages = cost.messages,
-                     .filling = filling_of(load, link),
+                     .filling = has_time ? filling_for(load.bytes, link.filling) : 1,
                      .gap_s = link.gap_s,
                      .at_once = at_once},
                     cost, load);
@@ -128,7 +124,7 @@ Stage flat(std::string_view name, const Load& load, const Models& models) {
                      .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
                      .pipelined = cost.pipelined,
                      .measured = true,
-                     .filling = load.bytes < kLeastInARow ? 1 : link_of(load, models).filling},
+                     .filling = filling_for(load.bytes, link_of(load, models).filling)},
                     cost, load);
 }
 
