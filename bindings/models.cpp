@@ -28,6 +28,14 @@ Request request_of(const std::string& collective, std::size_t bytes, bool on_gpu
   return {.kind = kind_named(collective), .bytes = bytes, .on_gpus = on_gpus, .staged = on_gpus && !directly};
 }
 
+/// A copy whose links all have another value there.
+auto with_all_links(double Link::* field) {
+  return [field](Models models, double value) {
+    for (Link& link : models.links) link.*field = value;
+    return models;
+  };
+}
+
 }  // namespace
 
 void bind_models(nb::module_& m) {
@@ -61,13 +69,7 @@ void bind_models(nb::module_& m) {
             return models;
           },
           "collective"_a, "hidden"_a, "latency"_a, "scale"_a, "A copy with another overlap.")
-      .def(
-          "with_crowd",
-          [](Models models, double ranks_per_core) {
-            for (Link& link : models.links) link.crowd = ranks_per_core;
-            return models;
-          },
-          "ranks_per_core"_a, "A copy for a host whose ranks share cores.")
+      .def("with_crowd", with_all_links(&Link::crowd), "ranks_per_core"_a, "A copy for a host whose ranks share cores.")
       .def(
           "with_gap",
           [](Models models, double gap_s) {
@@ -75,13 +77,8 @@ void bind_models(nb::module_& m) {
             return models;
           },
           "gap_s"_a, "A copy whose outermost link adds this for each further message that is under way.")
-      .def(
-          "with_filling",
-          [](Models models, double filling) {
-            for (Link& link : models.links) link.filling = filling;
-            return models;
-          },
-          "filling"_a, "A copy whose calls wait for this share of the time in which a pipeline fills.")
+      .def("with_filling", with_all_links(&Link::filling), "filling"_a,
+           "A copy whose calls wait for this share of the time in which a pipeline fills.")
       .def(
           "with_learned",
           [](Models models, const std::vector<Learned>& learned) {
