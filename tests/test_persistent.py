@@ -150,8 +150,11 @@ def test_after_a_failure() -> None:
 def test_no_run_after_the_first_allocates(how: str, count: int, tmp_path: Path) -> None:
     """Counted by a malloc of the program's own, around each run, the progress thread's allocations included."""
     program = compiled(ROOT / "tests/c/persistent_allocations.c", tmp_path, standard="c11")
-    outcomes = [[int(word) for word in line.split()] for line in mpich(2, [str(program), how, str(count)]).splitlines()]
-    assert len(outcomes) == 2
-    for quiet, runs in outcomes:
-        # What is left: a rank that has waited for long looks after its peers. On a crowded machine one in seven has.
-        assert quiet > 0.5 * runs, outcomes
+    for _ in range(10):
+        said = mpich(2, [str(program), how, str(count)]).splitlines()
+        outcomes = [[int(word) for word in line.split()] for line in said]
+        assert len(outcomes) == 2
+        # What is left: a rank that has waited for long looks after its peers. On a crowded machine many have.
+        if all(quiet > 0.95 * runs for quiet, runs in outcomes):
+            return
+    pytest.fail(f"{outcomes}: runs without an allocation, and all")
