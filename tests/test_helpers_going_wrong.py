@@ -288,20 +288,22 @@ def test_who_watches_a_leader_ends_though_its_files_number_is_anothers(monkeypat
     """As where a busy machine wakes it late, and files of the next communicator have come meanwhile."""
     ours, theirs = socket.socketpair()
     silent, kept = os.pipe()
-    channel = Channel(theirs)
-    monkeypatch.setattr(channel, "close", lambda: os.dup2(silent, theirs.fileno()))
-    thread = threading.Thread(target=serving.Helper(channel, None).serve, args=(os.getpid(),))
+    channel, same = Channel(theirs), theirs.dup()
+
+    def close() -> None:
+        os.dup2(silent, theirs.fileno())
+        same.shutdown(socket.SHUT_RDWR)  # who waits there looks its number up only now
+
+    monkeypatch.setattr(channel, "close", close)
+    thread = threading.Thread(target=serving.Helper(channel, None).serve, args=(os.getpid(),), daemon=True)
     thread.start()
     Channel(ours).send(do="end")
-    thread.join()
-    ours.close()
-    watching = [each for each in threading.enumerate() if each.name == "leader's end"]
-    for each in watching:
-        each.join(30.0)
-    os.close(kept)  # which ends one that looks at the wrong file
-    assert not any(each.is_alive() for each in watching)
-    theirs.close()
-    os.close(silent)
+    thread.join(30.0)  # which joins the one that watches
+    assert not thread.is_alive()
+    for each in ours, theirs, same:
+        each.close()
+    for end in silent, kept:
+        os.close(end)
 
 
 def test_a_helper_that_waits_takes_no_processor_time() -> None:
