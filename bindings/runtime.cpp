@@ -104,7 +104,8 @@ CommunicatorOptions options_from(const nb::dict& d) {
       throw UsageError("option '" + name +
                        "' is unknown; known: topology transports algorithm chunks reproducible profile timeout_s "
                        "check_calls trace_dir trace_steps device allow_shared_gpu max_ctas gpu_messages links "
-                       "gpu_library_folders kernel_cache window chunks_in_flight");
+                       "gpu_library_folders kernel_cache window chunks_in_flight processes_per_gpu "
+                       "allow_shared_cores");
   }
   return options;
 }

@@ -94,7 +94,7 @@ typedef int (*lanecastInterruptFn)(lanecastError_t* why, void* ctx);
  * is set: LANECAST_TOPOLOGY, LANECAST_TRANSPORTS, LANECAST_ALGORITHM, LANECAST_CHUNKS, LANECAST_TIMEOUT,
  * LANECAST_REPRODUCIBLE, LANECAST_CHECK_CALLS, LANECAST_TRACE_DIR, LANECAST_TRACE_STEPS, LANECAST_MAX_CTAS,
  * LANECAST_GPU_MESSAGES, LANECAST_LINKS, LANECAST_ALLOW_SHARED_GPU, LANECAST_PROFILE, LANECAST_PROCESSES_PER_GPU,
- * LANECAST_ALLOW_SHARED_CORES. */
+ * LANECAST_ALLOW_SHARED_CORES, LANECAST_UCX_LANES, LANECAST_GPU_NICS. */
 typedef struct {
   size_t size;            /* of this struct, in bytes: its version */
   const char* topology;   /* "2x4": 2 nodes of 4 ranks; "2x2x2", "3+2+4", "2x4:cyclic"; NULL: the hosts of the ranks */
@@ -111,7 +111,7 @@ typedef struct {
   int allow_shared_gpu;   /* 1: ranks may share a GPU, to try things out; 0: they may not */
   int max_ctas;           /* multiprocessors of a GPU that a call takes at most; 0: as many as serve speed */
   const char* kernel_cache;  /* folder that keeps compiled GPU kernels; NULL: they are compiled for each process */
-  const char* gpu_libraries; /* folders of NVRTC beside the loader's path, apart by ':'; NULL: none */
+  const char* gpu_libraries; /* folders of NVRTC and NCCL beside the loader's path, apart by ':'; NULL: none */
   const char* profile; /* of `lanecast tune` or `lanecast learn train`, or of pins, to choose by: a file, several with
                           commas between them, a folder, or "none"; rank 0's counts; NULL: what fits in the user's
                           cache */
