@@ -244,12 +244,9 @@ const char* ncclGetLastError(Handle) { return "as the test has asked for"; }
 
 int ncclGetUniqueId(UniqueId* id) {
   if (const int result = arranged("ncclGetUniqueId")) return result;
-  static std::atomic<int> made{0};
   const char* const folder = std::getenv("GPU_HOST_MEETINGS");  // where ranks meet; else in shared memory
-  const std::string name = std::string(folder ? folder : "/dev/shm") + "/gpu_host_nccl_" + std::to_string(getpid()) +
-                           "_" + std::to_string(made++);
-  std::strcpy(id->bytes, name.c_str());
-  const int file = open(id->bytes, O_RDWR | O_CREAT | O_EXCL, 0600);
+  std::strcpy(id->bytes, (std::string(folder ? folder : "/dev/shm") + "/gpu_host_nccl_XXXXXX").c_str());
+  const int file = mkstemp(id->bytes);
   if (file < 0 || ftruncate(file, sizeof(Meeting)) != 0) return kSystemError;
   return close(file), kOk;
 }
@@ -264,7 +261,7 @@ int ncclCommInitRankConfig(Handle* handle, int size, UniqueId id, int rank, cons
   comm->size = size;
   cuCtxGetDevice(&comm->device);
   *handle = new std::shared_ptr<Comm>(comm);
-  ++comm->meeting->joined;
+  if (++comm->meeting->joined == size) unlink(id.bytes);  // a rank that is killed later leaves none
   ++state().nccl;
   if (!config || config->blocking == 0) return kInProgress;
   return wait_for_all(*handle);
