@@ -38,23 +38,24 @@ std::string in_a_name(const std::string& topology) {
   return name;
 }
 
-/// Words and a digest of eight digits, "nvidia-h100-0123cdef.json", or the digest alone.
-bool ends_in_digest(std::string_view rest) {
+/// So many letters of words at most, and a digest of eight digits: "nvidia-h100-0123cdef.json".
+bool ends_in_digest(std::string_view rest, std::size_t words_at_most) {
   constexpr std::string_view kEnd = "01234567.json";
   if (rest.size() < kEnd.size() || !rest.ends_with(kEnd.substr(8))) return false;
   const std::size_t words = rest.size() - kEnd.size();
-  return rest.find_first_not_of(kNamed) >= words && rest.substr(words, 8).find_first_not_of(kDigits) == rest.npos;
+  return words <= words_at_most && rest.find_first_not_of(kNamed) >= words &&
+         rest.substr(words, 8).find_first_not_of(kDigits) == rest.npos;
 }
 
 /// Python names a file by its shape and a digest of it; what stands in front of the digest says enough.
 bool may_be_ours(const std::string& name, const JobShape& here) {
   const std::string node = node_of(here.topology), over = "-" + joined(here.transports, "+") + "-";
-  // What a model of GPUs holds for, its scope says.
-  const std::string fronts[] = {in_a_name(here.topology) + over, "model-" + (node.empty() ? "flat" : node) + over,
-                                "gpu-" + std::to_string(here.ranks) + "-", "gpu-model-"};
-  return std::ranges::any_of(fronts, [&](const std::string& front) {
-    return name.starts_with(front) && ends_in_digest(std::string_view(name).substr(front.size()));
-  });
+  const auto has = [&](const std::string& front, std::size_t words_at_most) {
+    return name.starts_with(front) && ends_in_digest(std::string_view(name).substr(front.size()), words_at_most);
+  };
+  // GPUs have their names before the digest. What a model of GPUs holds for, its scope says.
+  return has(in_a_name(here.topology) + over, 0) || has("model-" + (node.empty() ? "flat" : node) + over, 0) ||
+         has("gpu-" + std::to_string(here.ranks) + "-", name.size()) || has("gpu-model-", name.size());
 }
 
 std::vector<fs::path> files_in(const fs::path& folder, const JobShape& here) {

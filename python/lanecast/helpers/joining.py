@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -166,14 +167,15 @@ def _serve(control: Channel, seat: _Seat, open_world: Open) -> NoReturn:
         if message["do"] == "end":
             # The leader has ended its communicators before. A thread that still ends one wants Python's lock, and would
             # be stopped within C++ if Python had ended.
+            last = time.monotonic() + _ENDS_WITHIN_S
             for thread in threads:
-                thread.join(_ENDS_WITHIN_S)
+                thread.join(max(0.0, last - time.monotonic()))
             sys.exit(0)
         channel = Channel(socket.socket(fileno=file))
         try:
-            threads.append(
-                _answering(channel, _opened(seat, open_world, from_text(message["options"])), message["leader"])
-            )
+            core = _opened(seat, open_world, from_text(message["options"]))
+            # One that has ended keeps its stack until nothing holds it.
+            threads = [*filter(threading.Thread.is_alive, threads), _answering(channel, core, message["leader"])]
         except _core.Error:  # which the leader hears, too, and its program may go on
             channel.close()
 

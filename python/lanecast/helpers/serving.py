@@ -87,8 +87,9 @@ class Helper:
         if core is None:
             return channel.close()
         serve = Helper(channel, core).serve
-        self._children.append(threading.Thread(target=serve, args=(asked["leader"],), daemon=True, name="child"))
-        return self._children[-1].start()
+        child = threading.Thread(target=serve, args=(asked["leader"],), daemon=True, name="child")
+        self._children = [*filter(threading.Thread.is_alive, self._children), child]
+        return child.start()
 
     @staticmethod
     def _can_read(pid: int, address: int) -> bool:
