@@ -4,6 +4,8 @@
 import faulthandler
 import importlib.util
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     stderr = item.config.stash[fault_handler_stderr_fd_key]
     faulthandler.dump_traceback_later(mark.args[0] + LATER_S, exit=True, file=stderr)
+
+
+@pytest.fixture(autouse=True)
+def _folder_of_open_mpi(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Its launcher names its folder after its process, and does not start where a killed one left that name."""
+    with tempfile.TemporaryDirectory(prefix="prte-", ignore_cleanup_errors=True) as folder:
+        monkeypatch.setenv("PRTE_MCA_prte_tmpdir_base", folder)
+        yield
 
 
 @pytest.fixture(scope="session")
