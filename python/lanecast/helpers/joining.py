@@ -173,9 +173,11 @@ def _serve(control: Channel, seat: _Seat, open_world: Open) -> NoReturn:
             sys.exit(0)
         channel = Channel(socket.socket(fileno=file))
         try:
-            core = _opened(seat, open_world, from_text(message["options"]))
-            # One that has ended keeps its stack until nothing holds it.
-            threads = [*filter(threading.Thread.is_alive, threads), _answering(channel, core, message["leader"])]
+            # One that has ended keeps its stack until nothing holds it. The new one alone holds the communicator.
+            threads = [
+                *filter(threading.Thread.is_alive, threads),
+                _answering(channel, _opened(seat, open_world, from_text(message["options"])), message["leader"]),
+            ]
         except _core.Error:  # which the leader hears, too, and its program may go on
             channel.close()
 
