@@ -87,19 +87,21 @@ wheel: ## Build and try the wheel that users get, with all GPU kernels and torch
 clean: ## Remove the environments and everything built
 	rm -rf .venv .venv-openmpi .venv-torch build dist python/lanecast/_core.pyi .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-# Python sources are used in place; native ones are built incrementally and only when they have changed.
+# Python sources are used in place; native ones are built incrementally and only when they have changed. What they need to
+# run comes meanwhile, without bytecode: that is compiled where it is imported, and the demo imports a part.
 $(DEMO): SETTINGS := '--config-settings=build.targets=_core_stub;simulated_core' --config-settings=install.components=Unspecified
-$(INSTALLED) $(DEMO): $(TOOLS) $(NATIVE)
+$(INSTALLED) $(DEMO): $(TOOLS) $(NATIVE) requirements/runtime.txt requirements/demo.txt
 	@test -e $(BUILD)/CMakeCache.txt || echo "compiling the core, which takes some minutes the first time"
-	.venv/bin/pip install --quiet --no-build-isolation --no-deps --editable . --config-settings=build-dir=$(BUILD) $(SETTINGS)
+	.venv/bin/pip install --quiet --no-compile -r requirements/runtime.txt -r requirements/demo.txt & needed=$$!; \
+	.venv/bin/pip install --quiet --no-build-isolation --no-deps --editable . --config-settings=build-dir=$(BUILD) $(SETTINGS); \
+	made=$$?; wait $$needed && exit $$made
 	cp $(BUILD)/_core.pyi python/lanecast/
 	touch $@
 
-# Bytecode is compiled where it is imported: the demo needs a part, and would wait for all.
-$(TOOLS): requirements/build.txt requirements/runtime.txt requirements/demo.txt $(PINS)
+$(TOOLS): requirements/build.txt $(PINS)
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Lanecast needs Python 3.11 or newer: make PYTHON=...")'
 	test -x .venv/bin/pip || $(PYTHON) -m venv .venv
-	.venv/bin/pip install --quiet --no-compile -r requirements/build.txt -r requirements/runtime.txt -r requirements/demo.txt
+	.venv/bin/pip install --quiet --no-compile -r requirements/build.txt
 	touch $@
 
 $(TESTERS): requirements/test.txt $(PINS) | $(TOOLS)
