@@ -92,7 +92,7 @@ clean: ## Remove the environments and everything built
 $(DEMO): SETTINGS := '--config-settings=build.targets=_core_stub;simulated_core' --config-settings=install.components=Unspecified
 $(INSTALLED) $(DEMO): $(TOOLS) $(NATIVE) requirements/runtime.txt requirements/demo.txt
 	@test -e $(BUILD)/CMakeCache.txt || echo "compiling the core, which takes some minutes the first time"
-	.venv/bin/pip install --quiet --no-compile -r requirements/runtime.txt -r requirements/demo.txt & needed=$$!; \
+	@.venv/bin/pip install --quiet --no-compile -r requirements/runtime.txt -r requirements/demo.txt & needed=$$!; \
 	.venv/bin/pip install --quiet --no-build-isolation --no-deps --editable . --config-settings=build-dir=$(BUILD) $(SETTINGS); \
 	made=$$?; wait $$needed && exit $$made
 	cp $(BUILD)/_core.pyi python/lanecast/
