@@ -228,6 +228,8 @@ def test_the_users_cache_is_looked_in(tmp_path: Path, monkeypatch: pytest.Monkey
     path = tmp_path / "lanecast" / "profiles" / file_name(scope)
     save(Model(scope, [constant("all_gather", ["direct"])]), path)
     assert on_threads(4, decided) == [("direct", "learned")] * 4
+    save(Model(scope, [constant("all_gather", ["ring"])]), path.with_name("-old-".join(path.name.rsplit("-", 1))))
+    assert on_threads(4, decided) == [("direct", "learned")] * 4
     path.write_text('{"lanecast_model": 2}')
     with pytest.warns(RuntimeWarning, match="left aside: model .*scope: missing"):
         on_threads(4, decided)

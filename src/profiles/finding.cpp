@@ -38,24 +38,24 @@ std::string in_a_name(const std::string& topology) {
   return name;
 }
 
-/// So many letters of words at most, and a digest of eight digits: "nvidia-h100-0123cdef.json".
-bool ends_in_digest(std::string_view rest, std::size_t words_at_most) {
+/// A digest of eight digits, behind words where there may be such: "nvidia-h100-0123cdef.json".
+bool ends_in_digest(std::string_view rest, bool may_have_words) {
   constexpr std::string_view kEnd = "01234567.json";
   if (rest.size() < kEnd.size() || !rest.ends_with(kEnd.substr(8))) return false;
   const std::size_t words = rest.size() - kEnd.size();
-  return words <= words_at_most && rest.find_first_not_of(kNamed) >= words &&
+  return (words == 0 || may_have_words) && rest.find_first_not_of(kNamed) >= words &&
          rest.substr(words, 8).find_first_not_of(kDigits) == rest.npos;
 }
 
 /// Python names a file by its shape and a digest of it; what stands in front of the digest says enough.
 bool may_be_ours(const std::string& name, const JobShape& here) {
   const std::string node = node_of(here.topology), over = "-" + joined(here.transports, "+") + "-";
-  const auto has = [&](const std::string& front, std::size_t words_at_most) {
-    return name.starts_with(front) && ends_in_digest(std::string_view(name).substr(front.size()), words_at_most);
+  const auto has = [&](const std::string& front, bool may_have_words) {
+    return name.starts_with(front) && ends_in_digest(std::string_view(name).substr(front.size()), may_have_words);
   };
   // GPUs have their names before the digest. What a model of GPUs holds for, its scope says.
-  return has(in_a_name(here.topology) + over, 0) || has("model-" + (node.empty() ? "flat" : node) + over, 0) ||
-         has("gpu-" + std::to_string(here.ranks) + "-", name.size()) || has("gpu-model-", name.size());
+  return has(in_a_name(here.topology) + over, false) || has("model-" + (node.empty() ? "flat" : node) + over, false) ||
+         has("gpu-" + std::to_string(here.ranks) + "-", true) || has("gpu-model-", true);
 }
 
 std::vector<fs::path> files_in(const fs::path& folder, const JobShape& here) {
