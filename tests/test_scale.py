@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lanecast import UsageError, _core, machines
+from lanecast import InternalError, UsageError, _core, machines
 from lanecast.cli import app
 from lanecast.learn import simulating
 from lanecast.machines import Machine
@@ -369,6 +369,40 @@ def test_a_simulator_that_fails_says_why(simulator: Simulator) -> None:
         point.run(simulator, ["nonsense"])
     with pytest.raises(Exception, match="nic_of_rank names 1 NICs, but a node has 2 ranks"):
         point.run(simulator, ["level=2,1e9,0,0", "nic_of_rank=0"])
+
+
+def test_a_backend_that_cannot_be_simulated_is_named_beside_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = json.dumps({"seconds": 1.5e-3, "wrong_elements": 0, "wall_s": 0.1, "memory_MiB": 1})
+    program = tmp_path / "simulate"
+    program.write_text(f"#!/bin/sh\ncase $* in *impi*) echo Oops. >&2; exit 3;; esac\necho '{printed}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "simulator", lambda _: Simulator(program, "digest", "3.32"))
+    file, picture = tmp_path / "rows.json", tmp_path / "rows.png"
+    command = ["scale", "--ranks", "16", "--sizes", "1M", "--json", str(file), "--plot", str(picture)]
+    done = CliRunner().invoke(app, [*command, "--backends", "lanecast,impi,ompi"])
+    assert isinstance(done.exception, InternalError)
+    assert "1 of 3 points could not be simulated" in str(done.exception)
+    assert "all_gather of 1048576 B on 16 ranks: impi: the simulator failed (3)" in str(done.exception)
+    assert str(done.exception).endswith("Oops.\n")
+    assert [row["backend"] for row in json.loads(file.read_text())] == ["lanecast", "ompi"]
+    assert "ompi" in done.output
+    assert picture.exists()
+    alone = CliRunner().invoke(app, [*command, "--backends", "impi"])
+    assert "1 of 1 points" in str(alone.exception)
+
+
+@needs_simgrid
+@pytest.mark.parametrize("selection", ["ompi", "mpich"])
+def test_what_smpi_knows_of_ranks_is_not_pretended(simulator: Simulator, plain: Machine, selection: str) -> None:
+    """A number of each of 256 ranks takes a kibibyte, from where on arrays are pretended."""
+    case = Case(plain, "all_reduce", 256, 1 * MIB)
+    words = [*platform.words(plain), *contenders.plan(selection, case).words(case)]
+    outcome = point.run(simulator, [*words, "check=1"])
+    assert outcome.wrong_elements == 0
+    assert point.run(simulator, words).seconds == outcome.seconds
 
 
 def test_without_simgrid_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,21 +88,33 @@ def scale(  # noqa: PLR0913, PLR0917  one per option
     checked = ["check=1"] if check else []
     run = _describe(described, simulator)
     rows: list[dict[str, Any]] = []
+    failed: list[str] = []
     for done, (case, name, plan) in enumerate(plans, 1):
-        scale_tables.say(f"[{done}/{len(plans)}] {case.collective} of {case.bytes} B on {case.ranks} ranks: {name}")
+        what = f"{case.collective} of {case.bytes} B on {case.ranks} ranks: {name}"
+        scale_tables.say(f"[{done}/{len(plans)}] {what}")
         cost = costs.cost_of(case.machine, name, plan.algorithm) if software else None
         words = [*platform.words(case.machine), *checked, *costs.words(cost, message_overhead_us), *plan.words(case)]
-        outcome = point.run(simulator, words, partial(_say_within, done, len(plans)))
+        try:
+            outcome = point.run(simulator, words, partial(_say_within, done, len(plans)))
+        except _core.InternalError as error:  # SimGrid ends within some MPIs' algorithms; the other points are right
+            failed.append(f"{what}: {error}")
+            scale_tables.say(f"[{done}/{len(plans)}] could not be simulated")
+            continue
         known = {"message_overhead_us": message_overhead_us, "software": cost and asdict(cost)}
         rows.append({**scale_tables.row(run, case, name, plan, outcome), **known})
         if json_file is not None:
             json_file.write_text(json.dumps(rows, indent=1) + "\n")
-    scale_tables.show(run, rows)
-    if plot is not None:
+    if rows:
+        scale_tables.show(run, rows)
+    if rows and plot is not None:
         scale_plots.draw(rows, plot)
         scale_tables.say(f"wrote {plot}")
     if any(row["wrong_elements"] for row in rows):
         raise _core.InternalError("wrong values: see the column #wrong")
+    if failed:
+        raise _core.InternalError(
+            "\n".join([f"{len(failed)} of {len(plans)} points could not be simulated, and are in no row:", *failed])
+        )
 
 
 def _say_within(point_number: int, points: int, text: str) -> None:
