@@ -8,8 +8,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
-
 #include "base/error.h"
 #include "bindings.h"
 #include "plan_dict.h"
@@ -43,18 +41,6 @@ void bind_learned(nb::module_& m) {
           },
           "features"_a, "allowed"_a = std::vector<bool>{},
           "Number of the class that wins most duels among those allowed (all, if none is named); -1 without any.");
-  m.def(
-      "seconds_per_vote",
-      [](const Svm& svm, const std::vector<Features>& points) {
-        const std::vector<bool> all(svm.support.size(), true);
-        const auto begin = std::chrono::steady_clock::now();
-        int sum = 0;
-        for (const Features& point : points) sum += vote(svm, point, all);
-        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-        if (sum < 0) throw InternalError("a machine without classes");
-        return took.count() / static_cast<double>(points.size());
-      },
-      "svm"_a, "points"_a, "What one vote takes here, on average over these.");
   m.def("features_of", &features_of, "bytes"_a, "ranks"_a, "nodes"_a,
         "What a machine is asked with; see src/select/learned.h.");
   using Range = std::pair<std::size_t, std::size_t>;

@@ -101,14 +101,11 @@ def test_a_machine_that_does_not_fit_together_is_refused(wrong: dict[str, Any], 
 
 
 @pytest.mark.parametrize("machine", sorted(models.shipped()))
-def test_what_comes_with_lanecast_is_asked_in_less_than_a_microsecond(machine: str) -> None:
-    """The best of many, until one is quick enough: others use this processor as well."""
-    points = [(size / 2, ranks / 2, ranks % 2) for size in range(40, 60) for ranks in range(4, 14)]
-    for each in models.load(models.shipped()[machine]).learned():
-        best, deadline = 1.0, time.monotonic() + 20
-        while best >= 1e-6 and time.monotonic() < deadline:
-            best = min(best, _core.seconds_per_vote(each.svm, points))
-        assert best < 1e-6
+def test_what_comes_with_lanecast_is_asked_with_little_work(machine: str) -> None:
+    """Counted, since time is the processor's: an exponential of each vector, and a duel of any two classes."""
+    for each in models.load(models.shipped()[machine]).collectives:
+        assert len(each.vectors) <= 256
+        assert len(each.support) <= 5
 
 
 def test_what_calls_took_is_known_between_those_that_were_timed() -> None:
