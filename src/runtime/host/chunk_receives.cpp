@@ -19,6 +19,7 @@ void ChunkRun::receive_ahead() {
   for (; next_ahead_ < end; ++next_ahead_) {
     const Step& step = plan_.steps[next_ahead_];
     if (step.kind != StepKind::recv_reduce || state_[next_ahead_] != State::waiting) continue;
+    if (is_early(next_ahead_)) return;
     const std::size_t bytes = bound_.dst_bytes(next_ahead_);
     if (bytes == 0 || transport_to(step.peer).traits().consumes) continue;
     if (ahead_bytes_ > 0 && ahead_bytes_ + bytes > kAheadBytes) return;

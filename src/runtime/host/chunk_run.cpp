@@ -31,6 +31,7 @@ void ChunkRun::begin(Chunk chunk, const Memory& memory) {
   bound_.locate({memory.in, memory.out, memory.scratch});
   waits_ = context_.prepared.successors.waits();
   std::fill(state_.begin(), state_.end(), State::waiting);
+  if (context_.prepared.exchanges) posted_.assign(plan_.steps.size(), false);
   next_ahead_ = 0;
   ahead_bytes_ = 0;
   first_unfinished_ = 0;
@@ -44,7 +45,10 @@ void ChunkRun::start_ready() {
     Ready& first = may_start(ready_sends_) ? ready_sends_ : ready_;
     const std::uint32_t step = first.top();
     first.pop();
-    start(step);
+    if (is_early(step))
+      state_[step] = State::held;
+    else
+      start(step);
   }
   receive_ahead();
 }
@@ -148,6 +152,22 @@ bool ChunkRun::takes_turns(std::uint32_t step) const {
   return is.kind == StepKind::send && chunk_.count > 1 && transport_to(is.peer).traits().shares_wires;
 }
 
+bool ChunkRun::is_early(std::uint32_t step) const {
+  if (!context_.prepared.exchanges || plan_.steps[step].kind == StepKind::send) return false;
+  const std::uint32_t send = context_.prepared.exchanges->other(step);
+  return send != Exchanges::kNone && !posted_[send] && send < first_unfinished_ + context_.window &&
+         transport_to(plan_.steps[step].peer).traits().announces;
+}
+
+void ChunkRun::let_go_of_receive(std::uint32_t send) {
+  if (!context_.prepared.exchanges) return;
+  posted_[send] = true;
+  const std::uint32_t receive = context_.prepared.exchanges->other(send);
+  if (receive == Exchanges::kNone || state_[receive] != State::held) return;
+  state_[receive] = State::waiting;
+  ready_.push(receive);
+}
+
 void ChunkRun::send(std::uint32_t step) {
   if (takes_turns(step) && !context_.sends.is_turn(step, chunk_.index))
     return context_.sends.wait(step, chunk_.index, this);
@@ -163,7 +183,10 @@ void ChunkRun::post_send(std::uint32_t step) {
   StepMessage& message = messages_[step];
   const auto memory = bound_.src(step);
   message.bytes = bound_.src_bytes(step);
-  if (message.bytes == 0) return finish(step);  // the receiver knows it as well
+  if (message.bytes == 0) {  // the receiver knows it as well
+    let_go_of_receive(step);
+    return finish(step);
+  }
   Transport& transport = address(message, step);
   message.memory = memory;
   if (memory.size() > 1 && !transport.traits().scatters) {
@@ -176,6 +199,7 @@ void ChunkRun::post_send(std::uint32_t step) {
   }
   const Router::Visit visit(context_.router, transport, message.peer);
   transport.post_send(message);
+  let_go_of_receive(step);
 }
 
 std::vector<std::uint32_t> ChunkRun::waiting() const {

@@ -76,12 +76,16 @@ class ChunkRun {
   void arrived(StepMessage& message);
   void unstage(StepMessage& message);
 
-  enum class State : std::uint8_t { waiting, started, finished };
+  enum class State : std::uint8_t { waiting, held, started, finished };
 
   void start(std::uint32_t step);
   void finish(std::uint32_t step);
   void send(std::uint32_t step);
   void post_send(std::uint32_t step);
+  /// Is this a receive whose exchange's send has not been posted, so that its answer would stand behind the peer's
+  /// bytes?
+  bool is_early(std::uint32_t step) const;
+  void let_go_of_receive(std::uint32_t send);
   /// Of a copy that this step then sends.
   Stores stores_for_send(std::uint32_t step) const;
   void receive(std::uint32_t step);
@@ -113,6 +117,7 @@ class ChunkRun {
   int bound_chunk_ = -1;
   BoundSteps bound_;
   std::vector<State> state_;
+  std::vector<bool> posted_;  // of sends, where there are exchanges
   std::vector<std::uint32_t> waits_;
   /// Steps that wait for no other one, the oldest first.
   using Ready = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
