@@ -75,7 +75,7 @@ Found run_lanecast(const Job& job, Network& network) {
 }
 
 Found run(const Job& job, char* program) {
-  if (!job.is_checked) pretend_memory(job.ranks);
+  if (!job.is_checked) pretend_memory();
   set_devices({job.machine.memory_rate_Bps, job.is_checked});
   const simgrid::s4u::Engine engine = start_engine(job, program);
   if (job.algorithm == "mpi") return run_mpi(job, engine);

@@ -16,7 +16,7 @@ namespace lanecast::simulator {
 namespace {
 
 constexpr std::size_t kLarge = std::size_t{1} << 10;
-// Above what SimGrid allocates for itself, actors' stacks above all.
+// Above what SimGrid allocates for itself: actors' stacks, and in collectives numbers and requests of all ranks.
 constexpr std::size_t kLargeForSimGrid = std::size_t{4} << 20;
 
 /// Address space over one small file, mapped again and again. SMPI copies no message between such places.
@@ -33,7 +33,6 @@ struct Area {
 };
 
 bool pretending = false;
-std::size_t kept_by_simgrid = 0;  // bytes of an array
 Area buffer;
 constexpr int kMostPools = 48;  // each twice the one before: no request is larger
 std::array<Area, kMostPools> pools;
@@ -42,10 +41,7 @@ std::byte* highest = nullptr;
 
 }  // namespace
 
-void pretend_memory(int ranks) {
-  pretending = true;
-  kept_by_simgrid = static_cast<std::size_t>(ranks) * sizeof(std::int64_t);
-}
+void pretend_memory() { pretending = true; }
 
 std::byte* pretended_buffer(std::size_t bytes) {
   buffer.reserve(bytes);
@@ -118,7 +114,7 @@ int Datatype::copy(const void* from, int count, Datatype* type, void* into, int 
 
 void* operator new[](std::size_t bytes) {
   using namespace lanecast::simulator;
-  if (pretending && bytes >= kLarge && (bytes > kept_by_simgrid || !is_of_simgrid(__builtin_return_address(0))))
+  if (pretending && bytes >= kLarge && (bytes >= kLargeForSimGrid || !is_of_simgrid(__builtin_return_address(0))))
     return pretended_array(bytes);
   if (void* const memory = std::malloc(std::max<std::size_t>(bytes, 1))) return memory;
   throw std::bad_alloc();

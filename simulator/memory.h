@@ -7,8 +7,7 @@
 namespace lanecast::simulator {
 
 /// From now on all large arrays, of all ranks, of Lanecast and of SMPI's own collectives, are the same few megabytes.
-/// But those in which SMPI keeps a number of each rank hold what is written there.
-void pretend_memory(int ranks);
+void pretend_memory();
 
 /// A call's buffer.
 std::byte* pretended_buffer(std::size_t bytes);

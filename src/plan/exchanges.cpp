@@ -8,8 +8,8 @@
 namespace lanecast {
 namespace {
 
-/// The messages that a step waits for, itself or by copies and sums before it: those of one peer up to an ordinal, or
-/// any.
+/// What a step waits for, itself or by copies and sums before it: messages from one peer up to an ordinal, or anything,
+/// such as a send, which ends only when the peer has come to its receive.
 struct Awaited {
   bool any = false;
   std::int32_t peer = -1;  // nobody's
@@ -32,8 +32,9 @@ Exchanges::Exchanges(const Plan& plan) : other_(plan.steps.size(), kNone) {
     const Step& step = plan.steps[i];
     Awaited before;
     for (std::uint32_t d : plan.deps(step)) before.add(awaited[d]);
-    awaited[i] = talks(step) ? Awaited{false, step.peer, step.ordinal} : before;
-    awaited[i].any = awaited[i].any || step.kind == StepKind::group;
+    const bool receives = step.kind == StepKind::recv || step.kind == StepKind::recv_reduce;
+    awaited[i] = receives ? Awaited{false, step.peer, step.ordinal} : before;
+    awaited[i].any = awaited[i].any || step.kind == StepKind::send || step.kind == StepKind::group;
     const bool waits_for_peer_alone =
         !before.any && (before.peer < 0 || (before.peer == step.peer && before.ordinal < step.ordinal));
     if (step.kind == StepKind::send && waits_for_peer_alone) sends.emplace(std::pair(step.peer, step.ordinal), i);

@@ -10,8 +10,8 @@
 namespace lanecast {
 
 /// A receive and the send of the same ordinal to the same peer, where that send waits for nothing but earlier messages
-/// of the two. Such a receive may start as late as the send: what the send waits for arrives without the receive, since
-/// the peer sends it before, and its answer to our earlier messages depends on nothing later.
+/// from this peer. Such a receive may start as late as the send: the peer starts what the send waits for before it
+/// starts the receive's message, and so without it.
 class Exchanges {
  public:
   static constexpr std::uint32_t kNone = UINT32_MAX;

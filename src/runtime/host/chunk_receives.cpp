@@ -16,15 +16,19 @@ constexpr std::size_t kAheadBytes = std::size_t{16} << 20;  // of staging for ea
 // the same time: else each would wait for the one before it, latency and all.
 void ChunkRun::receive_ahead() {
   const std::uint32_t end = std::min(first_unfinished_ + context_.window, static_cast<std::uint32_t>(state_.size()));
-  for (; next_ahead_ < end; ++next_ahead_) {
-    const Step& step = plan_.steps[next_ahead_];
-    if (step.kind != StepKind::recv_reduce || state_[next_ahead_] != State::waiting) continue;
-    if (is_early(next_ahead_)) return;
-    const std::size_t bytes = bound_.dst_bytes(next_ahead_);
-    if (bytes == 0 || transport_to(step.peer).traits().consumes) continue;
-    if (ahead_bytes_ > 0 && ahead_bytes_ + bytes > kAheadBytes) return;
-    ahead_bytes_ += bytes;
-    post_receive(next_ahead_);
+  bool all_seen_to = true;  // so far; what is early is looked at again
+  for (std::uint32_t i = next_ahead_; i < end; ++i) {
+    const Step& step = plan_.steps[i];
+    const bool waits = step.kind == StepKind::recv_reduce && state_[i] == State::waiting && !is_ahead(i);
+    const std::size_t bytes = waits ? bound_.dst_bytes(i) : 0;
+    if (bytes > 0 && is_early(i)) {
+      all_seen_to = false;
+    } else if (bytes > 0 && !transport_to(step.peer).traits().consumes) {
+      if (ahead_bytes_ > 0 && ahead_bytes_ + bytes > kAheadBytes) return;
+      ahead_bytes_ += bytes;
+      post_receive(i);
+    }
+    if (all_seen_to) next_ahead_ = i + 1;
   }
 }
 

@@ -153,7 +153,7 @@ bool ChunkRun::takes_turns(std::uint32_t step) const {
 }
 
 bool ChunkRun::is_early(std::uint32_t step) const {
-  if (!context_.prepared.exchanges || plan_.steps[step].kind == StepKind::send) return false;
+  if (!context_.prepared.exchanges || plan_.steps[step].kind == StepKind::send || is_ahead(step)) return false;
   const std::uint32_t send = context_.prepared.exchanges->other(step);
   return send != Exchanges::kNone && !posted_[send] && send < first_unfinished_ + context_.window &&
          transport_to(plan_.steps[step].peer).traits().announces;
@@ -205,7 +205,7 @@ void ChunkRun::post_send(std::uint32_t step) {
 std::vector<std::uint32_t> ChunkRun::waiting() const {
   std::vector<std::uint32_t> steps;
   for (std::uint32_t i = 0; i < state_.size(); ++i)
-    if (state_[i] == State::started) steps.push_back(i);
+    if (state_[i] == State::started || state_[i] == State::held) steps.push_back(i);
   return steps;
 }
 

@@ -69,7 +69,7 @@ class ChunkRun {
   };
   void arrived(StepGroup& call);
 
-  /// Started but unfinished steps, the oldest first.
+  /// Started but unfinished steps, and receives that are held, which wait for the same peer; the oldest first.
   std::vector<std::uint32_t> waiting() const;
 
  private:
