@@ -14,6 +14,8 @@
 
 #include "gil.h"
 #include "held_calls.h"
+#include "host_buffers.h"
+#include "runtime/bound/shape_of_call.h"
 #include "runtime/communicator/persistent.h"
 #include "runtime/gpu/bound_program.h"
 
@@ -25,6 +27,14 @@ namespace lanecast {
 void raise_signals() {
   const WithGil gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+bool count_by_sizes(Call& call, const Communicator& c, std::size_t inputs, std::size_t outputs) {
+  const Collective collective = collective_of(call, c.size(), false);
+  const auto brings = static_cast<std::size_t>(collective.inputs(c.rank()).count);
+  const auto gets = static_cast<std::size_t>(collective.outputs(c.rank()).count);
+  call.count = gets > 0 ? outputs / gets : inputs / brings;
+  return (brings == 0 || inputs == call.count * brings) && (gets == 0 || outputs == call.count * gets);
 }
 
 namespace {
@@ -208,7 +218,40 @@ void bind_compositions(nb::module_& m, nb::class_<Communicator>& communicator) {
       "input, output: addresses, 0 where the rank has none. Waits only where it is the first call on a GPU.");
 }
 
+/// Python takes as long to look at two arrays as a short call does, so what leaves nothing to ask is made in one step;
+/// false, with nothing done, for all else.
+bool run_at_once(Communicator& c, int kind, nb::handle input, nb::handle output, int op, nb::handle algorithm,
+                 nb::handle chunks, nb::handle root, nb::handle reproducible) {
+  Call call;
+  call.kind = static_cast<Kind>(kind);
+  call.op = static_cast<ReduceOp>(op);
+  if (!nb::try_cast(algorithm, call.algorithm) || !nb::try_cast(chunks, call.chunks) ||
+      !nb::try_cast(root, call.root) || !nb::try_cast(reproducible, call.reproducible))
+    return false;
+  const bool is_root = c.rank() == call.root, is_one = input.is(output);
+  // What a rank neither brings nor gets is anything.
+  if (!is_one && has_root(call.kind) && !is_root) return false;
+  const bool only_read = (call.kind == Kind::broadcast && is_root) || (call.kind == Kind::reduce && !is_root);
+  const auto target = plain_host_buffer(output, !only_read);
+  if (!target) return false;
+  const std::optional<HostBuffer> apart = is_one ? std::nullopt : plain_host_buffer(input, /*written=*/false);
+  const HostBuffer* const source = is_one ? &*target : apart ? &*apart : nullptr;
+  if (!source || source->dtype != target->dtype || !count_by_sizes(call, c, source->size(), target->size()))
+    return false;
+  const auto ranks = static_cast<std::size_t>(c.size());
+  if (call.kind == Kind::all_to_all && (source->rows() % ranks != 0 || target->rows() % ranks != 0)) return false;
+  call.in = source->data();
+  call.out = target->data();
+  call.dtype = static_cast<DType>(target->dtype);
+  const WithoutGil release;
+  c.run(call, raise_signals);
+  return true;
+}
+
 void bind_collectives(nb::class_<Communicator>& communicator) {
+  communicator.def("run_at_once", &run_at_once, "kind"_a, "input"_a.none(), "output"_a.none(), "op"_a,
+                   "algorithm"_a.none(), "chunks"_a.none(), "root"_a.none() = 0, "reproducible"_a = nb::none(),
+                   "Of numpy arrays; false, with nothing done, where there is anything to ask.");
   // The caller's arguments hold the arrays: to make objects of them takes as long as the call of a few bytes.
   def_collective(communicator, "run", [](Communicator& c, const Call& call, const Array&, const Array&) {
     const WithoutGil release;

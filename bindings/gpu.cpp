@@ -94,12 +94,7 @@ bool enqueue_at_once(Communicator& c, int kind, nb::handle input, nb::handle out
   if (!source) return false;
   const auto target = input.is(output) ? source : plain_device_buffer(output);
   if (!target || source->device != target->device || source->dtype != target->dtype) return false;
-  const Collective collective = collective_of(call, c.size(), false);
-  const auto inputs = static_cast<std::size_t>(collective.inputs(c.rank()).count);
-  const auto outputs = static_cast<std::size_t>(collective.outputs(c.rank()).count);
-  call.count = outputs > 0 ? target->size / outputs : source->size / inputs;
-  if ((inputs > 0 && source->size != call.count * inputs) || (outputs > 0 && target->size != call.count * outputs))
-    return false;
+  if (!count_by_sizes(call, c, source->size, target->size)) return false;
   call.in = reinterpret_cast<const void*>(source->address);
   call.out = reinterpret_cast<void*>(target->address);
   call.dtype = static_cast<DType>(target->dtype);

@@ -75,6 +75,9 @@ class Core:
         self.tried.append(_core.KINDS[kind])
         return self.takes_at_once
 
+    def run_at_once(self, *_: Any) -> bool:
+        return False
+
     def __init__(self) -> None:
         self.takes_at_once = False  # so that every argument is looked at
         self.tried: list[str] = []

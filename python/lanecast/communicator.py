@@ -252,10 +252,12 @@ class Communicator(Collectives, Rooted, PointToPoint):
         return f"<lanecast.Communicator rank {self.rank} of {self.size}, {self.topology}, {self.transports}>"
 
     def _make(self, asked: Asked, async_op: bool, counts: Any = NONE) -> Work | None:
-        # Python takes as long to look at two tensors of a GPU as all the rest of a call takes; the core looks at those
-        # that leave nothing to ask.
-        if not (async_op or isinstance(asked[1], np.ndarray)) and counts is NONE and self._core.enqueue_at_once(*asked):
-            return None
+        # Python takes as long to look at two tensors as all the rest of a call takes; the core looks at those that
+        # leave nothing to ask.
+        if counts is NONE and not async_op:
+            on_host = isinstance(asked[1], np.ndarray)
+            if self._core.run_at_once(*asked) if on_host else self._core.enqueue_at_once(*asked):
+                return None
         call = self._bound(asked, counts)
         on_device = self._on_device(asked, call, counts) if isinstance(counts, CountsOnDevice) else None
         try:
