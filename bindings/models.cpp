@@ -164,6 +164,7 @@ void bind_models(nb::module_& m) {
                             .symmetric = symmetric,
                             .half = half,
                             .nccl = nccl,
+                            .chained = true,
                             .captured = captured};
         question.has_staging = true;
         return to_dict(explain(question, lines));

@@ -22,7 +22,11 @@ NAMES = {
     "lanecast_copy",
     "lanecast_direct",
     "lanecast_meeting",
-    *(f"lanecast_{kind}_{dtype}" for kind in ("exchange", "two_shot", "reduce", "direct") for dtype in _core.DTYPES),
+    *(
+        f"lanecast_{kind}_{dtype}"
+        for kind in ("exchange", "two_shot", "summed_chain", "reduce", "direct")
+        for dtype in _core.DTYPES
+    ),
 }
 # By the copy engines of multiprocessors, as GPUs of this architecture have them.
 PUMPED = {

@@ -114,6 +114,37 @@ def test_reduces_in_two_shots(size: int, kernel_cache: str) -> None:
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_reduces_along_a_chain(size: int, kernel_cache: str) -> None:
+    cases = [
+        Case("reduce", (count,), "peer_chain", dtype, op, root=root, in_place=True)
+        for count in (0, 1, 17, 2003, 400_001)
+        for root in range(size)
+        for dtype, op in (("int32", "max"), ("bfloat16", "sum"), ("float64", "prod"))
+    ]
+    judge(size, cases, kernel_cache, ALIGNED)
+    judge(size, [case for case in cases if case.counts[0] < 20], kernel_cache, guard=3)
+
+
+def refused_by_a_chain(comm: Communicator, _: Tell) -> list[str]:
+    found = []
+    for op, reproducible in (("avg", False), ("sum", True)):
+        with pytest.raises(lanecast.UsageError) as caught:
+            comm.reduce(tensor(comm, 8), 0, op, algorithm="peer_chain", reproducible=reproducible)
+        found.append(str(caught.value))
+    return found
+
+
+def test_a_chain_refuses_what_it_would_round_or_reorder(kernel_cache: str) -> None:
+    why = (
+        "algorithm 'peer_chain' takes a broadcast, or a reduce that is no average and need not add in the order of the "
+        "ranks, which this is not"
+    )
+    for rank, ended in enumerate(outcomes(2, refused_by_a_chain, kernel_cache)):
+        assert ended.value == [f"rank {rank}: {why}"] * 2, ended.text
+
+
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_uneven_counts_and_calls_beside_the_callers(engine: str, kernel_cache: str) -> None:
     cases = [

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A broadcast along a chain that begins with the root, by one kernel: each rank passes on what it gets.
+// Along a chain, by one kernel: a broadcast begins with the root, and each rank passes on what it gets; a reduce ends
+// with it, and each rank adds what it brings.
 #include "peers/peer_group.h"
 
 namespace lanecast::peers {
@@ -8,9 +9,17 @@ void PeerGroup::by_chain(const PeerCall& call, gpu::Stream stream) {
   if (size() == 1) return by_kernel(call, stream);
   const gpu::Device::Current current(*device_);
   const int root = call.parcels.root;
-  const Parcel whole = root == rank() ? call.parcels.send[(root + 1) % size()] : call.parcels.receive[root];
   gpu::Exchange x = exchange_arguments(call);
   x.root = static_cast<gpu::u32>(root);
+  if (call.parcels.reduces) {
+    const Parcel in = call.parcels.send[root];
+    x.source[rank()] = in.at;
+    x.target[rank()] = call.parcels.receive[rank()].at;
+    x.recv_bytes[rank()] = in.bytes;
+    launches_.summed_chain(call.dtype, x, cut(x, in.bytes, cuts_.chain(in.bytes, /*pumped=*/false)), stream);
+    return;
+  }
+  const Parcel whole = root == rank() ? call.parcels.send[(root + 1) % size()] : call.parcels.receive[root];
   x.source[rank()] = whole.at;
   x.target[rank()] = kept_of(call.parcels, whole).at;
   x.recv_bytes[rank()] = whole.bytes;

@@ -44,6 +44,7 @@ Launches::Launches(std::shared_ptr<gpu::Device> device, std::shared_ptr<const gp
     const std::string name(name_of(static_cast<DType>(k)));
     exchange_and_reduce_[k] = kernels_->get("lanecast_exchange_" + name);
     two_shot_[k] = kernels_->get("lanecast_two_shot_" + name);
+    summed_chain_[k] = kernels_->get("lanecast_summed_chain_" + name);
     reduce_[k] = kernels_->get("lanecast_reduce_" + name);
     program_[k] = kernels_->get("lanecast_program_" + name);
     direct_reduce_[k] = kernels_->get("lanecast_direct_" + name);
@@ -78,6 +79,10 @@ void Launches::broadcast(const gpu::Exchange& arguments, int blocks, gpu::Stream
 
 void Launches::chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
   launch(chain_, &arguments, {blocks, chain_threads_, 0, kClustered}, stream);
+}
+
+void Launches::summed_chain(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {
+  launch(summed_chain_[static_cast<int>(dtype)], &arguments, {blocks, chain_threads_, 0, kClustered}, stream);
 }
 
 void Launches::pumped_chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const {

@@ -25,6 +25,7 @@ class Launches {
   void two_shot(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void broadcast(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   void chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
+  void summed_chain(DType dtype, const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   /// By the copy engines of multiprocessors, where has_pumps(), of addresses that 16 divides.
   void pumped_chain(const gpu::Exchange& arguments, int blocks, gpu::Stream stream) const;
   /// Likewise, sums.
@@ -66,8 +67,8 @@ class Launches {
   std::shared_ptr<const gpu::Kernels> kernels_;
   bool has_clusters_;
   gpu::Function exchange_, broadcast_, chain_, pumped_chain_, messages_, copy_, direct_, meeting_, barrier_, hand_over_;
-  std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, reduce_{},
-      direct_reduce_{}, program_{};
+  std::array<gpu::Function, kDTypes> exchange_and_reduce_{}, two_shot_{}, pumped_two_shot_{}, summed_chain_{},
+      reduce_{}, direct_reduce_{}, program_{};
   Listener listener_;
 };
 

@@ -60,7 +60,8 @@ class PeerGroup {
   /// The same, of an all-reduce, a reduce or a broadcast: each rank reduces a share of it, or gets that from the root,
   /// and its kernel tells the others the result, or the root alone.
   void by_two_shot(const PeerCall& call, gpu::Stream stream);
-  /// The same, of a broadcast: each rank passes on what it gets to the next one.
+  /// The same, of a broadcast: each rank passes on what it gets to the next one. Or of a reduce that is no average: it
+  /// adds what it brings, so the order of additions is the chain's.
   void by_chain(const PeerCall& call, gpu::Stream stream);
   /// Is an all-reduce in two shots by the copy engines of multiprocessors? Equal on all members; one whose addresses do
   /// not suit them moves its pieces by threads.

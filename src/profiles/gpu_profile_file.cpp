@@ -12,7 +12,7 @@ namespace {
 std::string engine_in(const JsonField& field, Kind kind) {
   std::string name = field.text();
   if (const std::optional<PeerEngine> engine = peer_engine_from(name)) {
-    if (!takes(*engine, {.kind = kind, .symmetric = true, .nccl = true}))
+    if (!takes(*engine, {.kind = kind, .symmetric = true, .nccl = true, .chained = true}))
       field.refuse(field.str() + " has no such collective");
     return name;
   }

@@ -121,7 +121,7 @@ void check_class(const JsonField& name, Kind kind, const std::set<std::string>* 
     return;
   }
   const std::optional<PeerEngine> engine = peer_engine_from(name.text());
-  if (!engine || !takes(*engine, {.kind = kind, .symmetric = true, .nccl = true}))
+  if (!engine || !takes(*engine, {.kind = kind, .symmetric = true, .nccl = true, .chained = true}))
     name.refuse(name.str() + " is no way of this Lanecast's among the GPUs of a host");
 }
 

@@ -40,6 +40,8 @@ std::string why_not(PeerEngine engine, const PeerQuestion& question, const PeerL
   if (engine == PeerEngine::nccl && !traffic.nccl) return question.no_nccl;
   if (engine == PeerEngine::direct && direct_has(traffic.kind) && !traffic.symmetric)
     return "the buffers do not lie in symmetric memory";
+  if (engine == PeerEngine::chain && traffic.kind == Kind::reduce && !traffic.chained)
+    return "adds in an order of its own, and rounds on the way";
   if (!takes(engine, traffic)) return "has no " + std::string(name_of(traffic.kind));
   if (lines.learned().fastest(traffic, question.has_staging) == engine) return "no line of its time is known";
   if (lines.learned().is_timed(traffic, question.has_staging))

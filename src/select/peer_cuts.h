@@ -31,7 +31,7 @@ class PeerCuts {
   int blocks(std::size_t bytes) const;
   KernelCut exchange(std::size_t bytes, bool reduces) const;
   KernelCut broadcast(std::size_t bytes) const;
-  /// Of a broadcast along a chain, by the bytes of its vector; pumped: by copy engines of multiprocessors.
+  /// Along a chain, by the bytes of its vector; pumped: by copy engines of multiprocessors.
   KernelCut chain(std::size_t bytes, bool pumped) const;
   bool chain_pumped(std::size_t bytes) const { return bytes >= kind_->chain.pumped; }
   /// Of an all-reduce in two shots; pumped: by copy engines of multiprocessors.

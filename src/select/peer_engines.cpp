@@ -13,6 +13,11 @@ double at(const WayTime& way, double first_bytes, double bytes) {
   return way.alpha_s + bytes * way.beta_s_per_byte + std::min(bytes, first_bytes) * way.gamma_s_per_byte;
 }
 
+/// Reduces along a chain nobody has timed on any GPUs.
+bool is_assumed(PeerEngine engine, const PeerTraffic& traffic) {
+  return engine != PeerEngine::chain || traffic.kind != Kind::reduce;
+}
+
 /// Until somebody measures.
 double assumed_s(const WayTimes& times, PeerEngine engine, const PeerTraffic& traffic) {
   const auto of = [&](const WayTime& way, double bytes) { return at(way, times.first_bytes, bytes); };
@@ -48,7 +53,8 @@ std::optional<double> assumed_of_nccl_s(const PeerTraffic& traffic, const GpuKin
   if (known == nullptr) return {};
   double ours = assumed_s(gpu.times, PeerEngine::kernel, traffic);
   for (const PeerEngine other : {PeerEngine::two_shot, PeerEngine::chain})
-    if (takes(other, traffic)) ours = std::min(ours, assumed_s(gpu.times, other, traffic));
+    if (takes(other, traffic) && is_assumed(other, traffic))
+      ours = std::min(ours, assumed_s(gpu.times, other, traffic));
   return ours * (traffic.captured ? known->replayed : known->eager) + (traffic.captured ? 0 : gpu.times.nccl_marks_s);
 }
 
@@ -75,12 +81,14 @@ bool takes(PeerEngine engine, const PeerTraffic& traffic) {
   if (engine == PeerEngine::nccl) return traffic.nccl;
   if (engine == PeerEngine::two_shot)
     return traffic.kind == Kind::all_reduce || traffic.kind == Kind::reduce || traffic.kind == Kind::broadcast;
-  if (engine == PeerEngine::chain) return traffic.kind == Kind::broadcast;
+  if (engine == PeerEngine::chain)
+    return traffic.kind == Kind::broadcast || (traffic.kind == Kind::reduce && traffic.chained);
   return engine != PeerEngine::direct || (traffic.symmetric && direct_has(traffic.kind));
 }
 
 std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines) {
   const bool measured = lines.measured(traffic);
+  if (!measured && !is_assumed(engine, traffic)) return {};
   if (engine != PeerEngine::nccl)
     return measured ? lines.seconds(engine, traffic) : assumed_s(lines.gpu().times, engine, traffic);
   std::optional<double> seconds = measured ? lines.seconds(engine, traffic) : assumed_of_nccl_s(traffic, lines.gpu());

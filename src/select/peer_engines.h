@@ -12,9 +12,9 @@
 
 namespace lanecast {
 
-/// two_shot: of an all-reduce or a reduce each rank reduces a share, of a broadcast it passes one on; chain: it passes
-/// on all; direct: on symmetric
-/// memory; nccl: NCCL's collective, or RCCL's.
+/// two_shot: of an all-reduce or a reduce each rank reduces a share, of a broadcast it passes one on; chain: of a
+/// broadcast it passes on all, and of a reduce the sum so far; direct: on symmetric memory; nccl: NCCL's collective, or
+/// RCCL's.
 enum class PeerEngine { kernel, two_shot, chain, copy_engine, direct, nccl };
 inline constexpr std::array<std::string_view, 6> kPeerEngines{"peer_kernel", "peer_two_shot", "peer_chain",
                                                               "copy_engine", "peer_direct",   "nccl"};
@@ -55,6 +55,7 @@ struct PeerTraffic {
   bool pumped = false;     // in two shots it goes by the copy engines of multiprocessors
   bool half = false;       // it adds 16-bit floats
   bool nccl = false;       // NCCL is there, and has the call as our kernels have it
+  bool chained = false;    // what it adds may be rounded to the type on the way, and be added in any order
   bool captured = false;   // by a graph, on all ranks
 
   /// From any rank to any other.
@@ -69,7 +70,8 @@ bool takes(PeerEngine engine, const PeerTraffic& traffic);
 struct GpuKind;
 class PeerLines;
 /// By what was measured of calls of this kind, else by what is assumed. Of an engine that takes the call; none where
-/// others were measured, and this one was not, and for NCCL beside GPUs for which nobody has timed it.
+/// others were measured, and this one was not, for NCCL beside GPUs for which nobody has timed it, and for a reduce
+/// along a chain that nobody has.
 std::optional<double> predicted_s(PeerEngine engine, const PeerTraffic& traffic, const PeerLines& lines);
 /// has_staging: copy engines can be taken: a call has named them before. To open it at a call that is not to know would
 /// bring all ranks together in the midst of work, in an order that they need not share among communicators.

@@ -21,7 +21,7 @@ from lanecast.communicator import Communicator
 from lanecast.dtypes import torch_dtype
 
 ALGORITHMS = ("", "peer_kernel", "peer_two_shot", "copy_engine")
-OF_BROADCASTS = (*ALGORITHMS, "peer_chain")
+WITH_CHAIN = (*ALGORITHMS, "peer_chain")
 OF_STAND_IN = ("", "peer_two_shot")  # what is chosen there for its sizes is the kernel
 COUNTS = (0, 1, 3, 7, 1000, 4099)
 LARGE = ((1 << 20) + 3, 3 << 20)  # elements of each part
@@ -42,7 +42,8 @@ def small(kind: str, dtype: str, size: int) -> Iterator[tuple[Case, int]]:
     turn = count()
     for op in ops_of(dtype) if kind in REDUCING else ("sum",):
         for elements in COUNTS:
-            for algorithm in OF_BROADCASTS if kind == "broadcast" else ALGORITHMS:
+            chained = kind == "broadcast" or (kind == "reduce" and op != "avg")
+            for algorithm in WITH_CHAIN if chained else ALGORITHMS:
                 k = next(turn)
                 uneven = kind in _UNEVEN and k % 3 == 2
                 counts = even(kind, elements, size)
@@ -56,7 +57,7 @@ def small(kind: str, dtype: str, size: int) -> Iterator[tuple[Case, int]]:
 
 
 def run_small(campaign: Campaign) -> None:
-    algorithms = OF_BROADCASTS if campaign.on_gpu else OF_STAND_IN
+    algorithms = WITH_CHAIN if campaign.on_gpu else OF_STAND_IN
     for kind in _core.KINDS:
         for dtype in DTYPES:
             cases = [each for each in small(kind, dtype, campaign.size) if each[0].algorithm in algorithms]

@@ -29,7 +29,8 @@ std::function<void()> kernel(const std::string& name, const void* argument) {
   void* address = dlsym(dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD), name.c_str());
   if (address == nullptr || !name.starts_with("lanecast_")) return {};
   if (name.starts_with("lanecast_exchange") || name.starts_with("lanecast_two_shot") ||
-      name.starts_with("lanecast_pumped") || name == "lanecast_broadcast" || name == "lanecast_chain")
+      name.starts_with("lanecast_summed_chain") || name.starts_with("lanecast_pumped") ||
+      name == "lanecast_broadcast" || name == "lanecast_chain")
     return bind<Exchange>(address, argument);
   if (name.starts_with("lanecast_program")) return bind<ProgramRun>(address, argument);
   if (name == "lanecast_messages") return bind<Messages>(address, argument);

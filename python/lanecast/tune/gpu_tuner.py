@@ -43,7 +43,7 @@ _OF_KERNELS = (KERNEL, TWO_SHOT, CHAIN, DIRECT)
 _IN_MEMORY = {DIRECT: SYMMETRIC}
 COLLECTIVES_OF = {
     TWO_SHOT: ("all_reduce", "reduce", "broadcast"),
-    CHAIN: ("broadcast",),
+    CHAIN: ("broadcast", "reduce"),
     DIRECT: ("all_gather", "reduce_scatter", "all_reduce", "all_to_all"),
 }  # where not all of them
 

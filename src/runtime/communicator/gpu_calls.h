@@ -122,8 +122,8 @@ class GpuCalls {
   Route route_by_nccl(GpuExecutor& executor, const Call& call, bool captured) const;
   /// What NCCL cannot do of the call; empty: nothing.
   std::string not_nccls(const Call& call) const;
-  /// The same here and now, and whether calls try it.
-  EngineCalls::Nccls nccls_of(GpuExecutor& executor, const Call& call, bool captured) const;
+  /// The same here and now, whether calls try it, and in which order sums may be added.
+  EngineCalls::Allowed allowed_to(GpuExecutor& executor, const Call& call, bool captured) const;
   void open_nccl(GpuExecutor& executor, void* stream, Lock& lock);
   /// Which of both ways was faster, on all ranks.
   Trials::Way settle(GpuExecutor& executor, const SizeClass& size, Lock& lock);

@@ -25,14 +25,15 @@ std::string GpuCalls::not_nccls(const Call& call) const {
   return {};
 }
 
-EngineCalls::Nccls GpuCalls::nccls_of(GpuExecutor& executor, const Call& call, bool captured) const {
+EngineCalls::Allowed GpuCalls::allowed_to(GpuExecutor& executor, const Call& call, bool captured) const {
   const NcclCalls& nccl = executor.nccl();
   const bool in_one_order = call.reproducible.value_or(ground_.options.reproducible.value_or(false));
-  EngineCalls::Nccls found{nccl.found().why_not, nccl.found().multicast && !in_one_order};
-  if (found.why_not.empty() && choosing_.pinned_for(call) == kPeers) found.why_not = "the call names peers";
-  if (found.why_not.empty()) found.why_not = not_nccls(call);
-  if (found.why_not.empty() && captured && !nccl.is_open())
-    found.why_not = "no graph can capture how it is opened, and no call before has opened it";
+  EngineCalls::Allowed found{!choosing_.in_rank_order(call), nccl.found().why_not,
+                             nccl.found().multicast && !in_one_order};
+  if (found.no_nccl.empty() && choosing_.pinned_for(call) == kPeers) found.no_nccl = "the call names peers";
+  if (found.no_nccl.empty()) found.no_nccl = not_nccls(call);
+  if (found.no_nccl.empty() && captured && !nccl.is_open())
+    found.no_nccl = "no graph can capture how it is opened, and no call before has opened it";
   return found;
 }
 
@@ -53,8 +54,8 @@ GpuCalls::Route GpuCalls::route_within_host(GpuExecutor& executor, const Call& c
   EngineCalls& engines = executor.within_host()->engines;
   const std::string_view name = choosing_.pinned_for(call);
   const auto chosen = [&] {
-    const EngineCalls::Nccls nccls = nccls_of(executor, call, captured);
-    return failing_.or_fail<UsageError>([&] { return engines.way_of(call, name, nccls, stream); });
+    const EngineCalls::Allowed allowed = allowed_to(executor, call, captured);
+    return failing_.or_fail<UsageError>([&] { return engines.way_of(call, name, allowed, stream); });
   };
   EngineCalls::Way way = chosen();
   if (way.turn && way.turn->settles) {

@@ -160,7 +160,7 @@ Explanation GpuCalls::explain(const Call& call, bool symmetric, bool captured) {
   question.traffic.symmetric = symmetric;
   question.traffic.captured = captured;
   question.pinned = choosing_.pinned_for(call);
-  return host->engines.explain(call, question, nccls_of(*executor_, call, captured));
+  return host->engines.explain(call, question, allowed_to(*executor_, call, captured));
 }
 
 std::string GpuCalls::kind() {

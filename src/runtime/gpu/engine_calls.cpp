@@ -33,18 +33,21 @@ void EngineCalls::require(PeerEngine named, const PeerTraffic& traffic) const {
                    "' takes " +
                    (named == PeerEngine::two_shot ? "an all_reduce, a reduce or a broadcast, which this is not"
                     : named == PeerEngine::chain
-                        ? "a broadcast, which this is not"
+                        ? "a broadcast, or a reduce that is no average and need not add in the order of the ranks, " +
+                              std::string("which this is not")
                         : "tensors from symmetric_empty(), in an all_gather, reduce_scatter, all_reduce or even "
                           "all_to_all, since it reads and writes at the peers"));
 }
 
-EngineCalls::Way EngineCalls::way_of(const Call& call, std::string_view named, const Nccls& nccls, gpu::Stream stream) {
+EngineCalls::Way EngineCalls::way_of(const Call& call, std::string_view named, const Allowed& allowed,
+                                     gpu::Stream stream) {
   const bool captured = on_.enqueued.order.capturing(stream);
   if (!captured) on_.buffers.look();
   Way way;
   way.traffic = traffic_of(call, direct_takes(call.kind, call.own_counts(), on_.buffers.of(call)));
+  way.traffic.chained = allowed.any_order && call.op != ReduceOp::avg;
   way.traffic.captured = captured;
-  way.traffic.nccl = nccls.why_not.empty();
+  way.traffic.nccl = allowed.no_nccl.empty();
   const std::optional<PeerEngine> engine = peer_engine_from(named);
   way.named = engine.has_value();
   if (engine) {
@@ -55,7 +58,7 @@ EngineCalls::Way EngineCalls::way_of(const Call& call, std::string_view named, c
   if (call.own_counts()) return way;  // of a size that not all know the kernel is taken
   const bool has_staging = on_.peers.has_staging();
   way.engine = fastest(way.traffic, lines_, has_staging);
-  if (!way.traffic.nccl || !nccls.tries || lines_.knows_nccl(way.traffic, has_staging)) return way;
+  if (!way.traffic.nccl || !allowed.tries_nccl || lines_.knows_nccl(way.traffic, has_staging)) return way;
   const SizeClass size = size_class_of(way.traffic);
   PeerTraffic ours = way.traffic;
   ours.nccl = false;
@@ -70,14 +73,15 @@ EngineCalls::Way EngineCalls::way_of(const Call& call, std::string_view named, c
   return way;
 }
 
-Explanation EngineCalls::explain(const Call& call, PeerQuestion question, const Nccls& nccls) const {
+Explanation EngineCalls::explain(const Call& call, PeerQuestion question, const Allowed& allowed) const {
   const bool captured = question.traffic.captured;
   question.traffic = traffic_of(call, question.traffic.symmetric);
+  question.traffic.chained = allowed.any_order && call.op != ReduceOp::avg;
   question.traffic.captured = captured;
-  question.traffic.nccl = nccls.why_not.empty();
+  question.traffic.nccl = allowed.no_nccl.empty();
   question.has_staging = on_.peers.has_staging();
-  question.no_nccl = nccls.why_not;
-  if (nccls.why_not.empty() && nccls.tries && !lines_.knows_nccl(question.traffic, question.has_staging)) {
+  question.no_nccl = allowed.no_nccl;
+  if (allowed.no_nccl.empty() && allowed.tries_nccl && !lines_.knows_nccl(question.traffic, question.has_staging)) {
     question.is_tried = true;
     question.tried = trials_.settled(size_class_of(question.traffic));
   }

@@ -33,13 +33,14 @@ class EngineCalls {
   /// Choose engines by what was measured, where that was among as many ranks with GPUs of this kind. Equal on all
   /// ranks. Throws UsageError where the user has named what was measured on others.
   void choose_by(const Models& models);
-  /// Of the call's: why NCCL does not take it; empty: it does.
-  struct Nccls {
-    std::string why_not;
-    bool tries = false;  // in the first calls of a size, where nobody has timed it with multicast
+  /// What a call may take beside kernels that add at once what all ranks bring, in their order.
+  struct Allowed {
+    bool any_order = false;   // sums may be added in another one
+    std::string no_nccl;      // why NCCL does not take it; empty: it does
+    bool tries_nccl = false;  // in the first calls of a size, where nobody has timed it with multicast
   };
   /// captured: as a call that a graph records.
-  Explanation explain(const Call& call, PeerQuestion question, const Nccls& nccls) const;
+  Explanation explain(const Call& call, PeerQuestion question, const Allowed& allowed) const;
 
   /// How a call goes, equal on all ranks.
   struct Way {
@@ -49,7 +50,7 @@ class EngineCalls {
     std::optional<Trials::TrialTurn> turn;  // of a trial
   };
   /// named: by the user; empty: the fastest. Throws UsageError where the call is not for the engine.
-  Way way_of(const Call& call, std::string_view named, const Nccls& nccls, gpu::Stream stream);
+  Way way_of(const Call& call, std::string_view named, const Allowed& allowed, gpu::Stream stream);
   /// By any engine but NCCL.
   void enqueue(const Call& call, bool in_place, const Way& way, gpu::Stream stream);
   TimedTrials& trials() { return trials_; }

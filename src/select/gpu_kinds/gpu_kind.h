@@ -87,10 +87,10 @@ struct TwoShotCuts {
   double link_of_several_bytes_per_s;  // the same with several peers
 };
 
-/// How a broadcast along a chain is cut.
+/// How calls along a chain are cut.
 struct ChainCuts {
   std::size_t piece;         // bytes, of a block; by threads
-  std::size_t pumped;        // bytes of the vector from which on copy engines of multiprocessors move it
+  std::size_t pumped;        // bytes of a broadcast from which on copy engines of multiprocessors move it
   int pumped_blocks;         // at most
   std::size_t pumped_piece;  // bytes
 };

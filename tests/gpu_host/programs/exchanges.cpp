@@ -29,10 +29,10 @@ struct Call {
   u64 slice_bytes;
   u64 bytes;    // of a message; what rank r sends to q is shorter by a few where messages differ
   u32 pattern;  // of bytes, so that no call's are another's
-  enum Kind { different, multicast, in_place_sum, two_shots, reduce, broadcast, chain } kind;
+  enum Kind { different, multicast, in_place_sum, two_shots, reduce, broadcast, chain, summed } kind;
 };
 constexpr Call::Kind kKinds[] = {Call::different, Call::multicast, Call::in_place_sum, Call::two_shots,
-                                 Call::reduce,    Call::broadcast, Call::chain};
+                                 Call::reduce,    Call::broadcast, Call::chain,        Call::summed};
 /// Which of the calls of its kind it is, so that what differs among these differs in each kind.
 u32 turn_of(const Call& call) { return call.pattern / static_cast<u32>(std::size(kKinds)); }
 
@@ -95,6 +95,8 @@ class Rank {
         return broadcast(call, x);
       case Call::chain:
         return pass_on(call, x);
+      case Call::summed:
+        return add_and_pass_on(call, x);
       default:
         return move(call, x);
     }
@@ -190,6 +192,23 @@ class Rank {
                     : launch("lanecast_chain", chain_threads(kWarp), call, x);
     for (u64 k = 0; k < call.bytes; ++k) expect(call, x.root, k, data[behind + k], byte_of(call, x.root, 0, k));
     expect(call, x.root, call.bytes, data.back(), 0x5A);
+  }
+
+  /// By ranks along a chain that ends with the root, in place or not.
+  void add_and_pass_on(const Call& call, Exchange& x) {
+    x.root = turn_of(call) % ranks_;
+    const bool gets = x.root == rank_, in_place = gets && turn_of(call) % 2 != 0;
+    std::vector<u8> in(call.bytes), out(call.bytes, 0x5A);
+    for (u64 k = 0; k < in.size(); ++k) in[k] = byte_of(call, rank_, 0, k);
+    x.source[rank_] = address_of(in.data());
+    if (gets) x.target[rank_] = address_of(in_place ? in.data() : out.data());
+    x.recv_bytes[rank_] = call.bytes;
+    launch("lanecast_summed_chain_uint8", chain_threads(kWarp), call, x);
+    if (gets) return expect_sums(call, in_place ? in : out);
+    for (u64 k = 0; k < out.size(); ++k) {
+      expect(call, rank_, k, in[k], byte_of(call, rank_, 0, k));
+      expect(call, rank_, k, out[k], 0x5A);
+    }
   }
 
   void expect_sums(const Call& call, const std::vector<u8>& data) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A broadcast among ranks that see each other's memory, as one kernel, along a chain that begins with the root: what a
-// rank gets it writes to its output and at once into the slots of the next one. So each link carries the vector once,
-// and whoever writes to a rank is alone there.
+// Ranks that see each other's memory, along a chain, as one kernel: what a rank gets it passes on at once, into the
+// slots of the next one. So each link carries the vector once, and whoever writes to a rank is alone there. Here is
+// what all chains do, and the broadcast, whose chain begins with the root.
 //
 // Of a round r, among a rank p and the next one q (words in the memory of the one that waits for them):
 //   p has written its piece     arrived[p] at q     q takes it, and passes it on
@@ -21,16 +21,18 @@ constexpr int kChainThreads = chain_threads(kWarp);
 template <int kMoving>
 class BlockChain : public BlockPieces {
  public:
-  __device__ BlockChain(const Exchange& x, const Begun& begun)
-      : BlockPieces(x, begun), place_((x.rank + x.ranks - x.root) % x.ranks) {}
+  /// first: the rank with which the chain begins.
+  __device__ BlockChain(const Exchange& x, const Begun& begun, u32 first)
+      : BlockPieces(x, begun), place_((x.rank + x.ranks - first) % x.ranks) {}
 
-  __device__ void relay() {
+  /// pass(team, round): on with its piece.
+  template <class Pass>
+  __device__ void relay(Pass pass) {
     const Team team{threadIdx.x, kMoving};
 #pragma unroll 1
     for (u32 round = 0; round < rounds(); ++round) {
       sync(kBegin, kMoving + kWarp);  // what one thread has acquired, all may read
-      if (works(kRelaying))
-        pass(round, [&](const u64* to, int n, u64 from, u64 bytes) { multicast_bytes(team, to, n, from, bytes); });
+      if (works(kRelaying)) pass(team, round);
       arrive(kEnd + round % 2, kMoving + kWarp);
     }
   }
@@ -64,25 +66,20 @@ class BlockChain : public BlockPieces {
   static constexpr BlockPart kRelaying{1, kMoving};
 
   __device__ u32 rounds() const { return x_.recv_rounds; }
-
-  /// A round's piece, to wherever it goes from this rank: copy(to, so many, from, bytes).
-  template <class Copy>
-  __device__ void pass(u32 round, Copy copy) const {
-    const u64 bytes = slice(x_.recv_bytes[x_.rank], round);
-    u64 to[2];
-    int n = 0;
-    if (place_ != 0 || x_.target[x_.rank] != x_.source[x_.rank]) to[n++] = x_.target[x_.rank] + offset(round);
-    if (place_ + 1 != x_.ranks) to[n++] = slot(next(), x_.rank, round);
-    if (bytes != 0) copy(to, n, place_ == 0 ? x_.source[x_.rank] + offset(round) : slot(x_.rank, last(), round), bytes);
-  }
+  __device__ bool is_first() const { return place_ == 0; }
+  __device__ bool is_last() const { return place_ + 1 == x_.ranks; }
+  __device__ u64 piece(u32 round) const { return slice(x_.recv_bytes[x_.rank], round); }
+  /// Where the piece of a round has come, and where it is passed on.
+  __device__ u64 slot_here(u32 round) const { return slot(x_.rank, last(), round); }
+  __device__ u64 slot_there(u32 round) const { return slot(next(), x_.rank, round); }
 
  private:
   // Barriers by name: all wait at the first one; those who only arrive at the others may be a round ahead.
   static constexpr int kBegin = kRelaying.barriers, kEnd = kBegin + 1, kTold = kEnd + 2;
 
   /// Who comes behind this rank, and before it; itself where nobody does.
-  __device__ u32 next() const { return place_ + 1 == x_.ranks ? x_.rank : (x_.rank + 1) % x_.ranks; }
-  __device__ u32 last() const { return place_ == 0 ? x_.rank : (x_.rank + x_.ranks - 1) % x_.ranks; }
+  __device__ u32 next() const { return is_last() ? x_.rank : (x_.rank + 1) % x_.ranks; }
+  __device__ u32 last() const { return is_first() ? x_.rank : (x_.rank + x_.ranks - 1) % x_.ranks; }
   __device__ Flags* own() const { return flags(x_.rank); }
   __device__ void tell(u64* flag, u32 q, u32 round) const { say(kRelaying, flag, message(q, 0), round, rounds()); }
 
@@ -111,27 +108,52 @@ class BlockChain : public BlockPieces {
   u32 place_;  // in the chain
 };
 
-using ThreadsChain = BlockChain<kMovers>;
+/// What a rank gets goes to its output, too.
+template <int kMoving>
+class BroadcastChain : public BlockChain<kMoving> {
+ public:
+  __device__ BroadcastChain(const Exchange& x, const Begun& begun) : BlockChain<kMoving>(x, begun, x.root) {}
 
-__device__ inline void chain(const Exchange& x) {
+  /// A round's piece, to wherever it goes from this rank: copy(to, so many, from, bytes).
+  template <class Copy>
+  __device__ void pass(u32 round, Copy copy) const {
+    const Exchange& x = this->x_;
+    const u64 bytes = this->piece(round), own = x.source[x.rank], kept = x.target[x.rank];
+    u64 to[2];
+    int n = 0;
+    if (!this->is_first() || kept != own) to[n++] = kept + this->offset(round);
+    if (!this->is_last()) to[n++] = this->slot_there(round);
+    if (bytes != 0) copy(to, n, this->is_first() ? own + this->offset(round) : this->slot_here(round), bytes);
+  }
+};
+
+/// Block: one of the chains by threads. pass(block, team, round): its work.
+template <class Block, class Pass>
+__device__ inline void along_chain(const Exchange& x, Pass pass) {
   const Begun begun = begin(x, 1);
   if (begun.idle) return;
-  ThreadsChain block(x, begun);
+  Block block(x, begun);
   if (threadIdx.x < kMovers)
-    block.relay();
+    block.relay([&](Team team, u32 round) { pass(block, team, round); });
   else if (threadIdx.x < kMovers + kWarp)
     block.signal_begun();
   else
     block.signal_passed();
 }
 
+__device__ inline void chain(const Exchange& x) {
+  along_chain<BroadcastChain<kMovers>>(x, [](const auto& block, Team team, u32 round) {
+    block.pass(round, [&](const u64* to, int n, u64 from, u64 bytes) { multicast_bytes(team, to, n, from, bytes); });
+  });
+}
+
 #ifdef LANECAST_BULK
 
 /// The same by the copy engine of a multiprocessor, which reads each piece once. Same pieces, slots and words, so a
 /// rank may take this kernel and its peer the other.
-class PumpedChain : public BlockChain<BlockPart::kPump> {
+class PumpedChain : public BroadcastChain<BlockPart::kPump> {
  public:
-  using BlockChain::BlockChain;
+  using BroadcastChain::BroadcastChain;
 
   __device__ void pump() const {
     Pump pump(kRelaying.pump, x_.pace_ps);

@@ -8,6 +8,7 @@
 #include "device/gpu/kernels/messages.cuh"
 #include "device/gpu/kernels/program.cuh"
 #include "device/gpu/kernels/pumped_two_shot.cuh"
+#include "device/gpu/kernels/summed_chain.cuh"
 
 namespace lanecast::gpu {
 
@@ -70,6 +71,10 @@ constexpr int kProgramThreads = program_threads(kWarp);
   extern "C" __global__ void __launch_bounds__(kTwoShotThreads, resident(kTwoShotThreads, 1))                        \
       lanecast_two_shot_##name(const __grid_constant__ Exchange x) {                                                 \
     in_two_shots<ThreadsTwoShot>(x, [](auto& block) { block.template reduce<Format>(); });                           \
+  }                                                                                                                  \
+  extern "C" __global__ void __launch_bounds__(kChainThreads, resident(kChainThreads, 1))                            \
+      lanecast_summed_chain_##name(const __grid_constant__ Exchange x) {                                             \
+    summed_chain<Format>(x);                                                                                         \
   }                                                                                                                  \
   extern "C" __global__ void __launch_bounds__(kThreads, resident(kThreads, 1))                                      \
       lanecast_reduce_##name(const __grid_constant__ ReductionArguments r) {                                         \
