@@ -163,7 +163,7 @@ void bind_handles(nb::module_& m) {
 struct Knobs {
   std::vector<int> factors;
   std::optional<Topology> hierarchy;
-  int stripe = 0, ring = 1, chunks = 0;
+  int stripe = 0, ring = 0, chunks = 0;
   std::string transports;
   std::optional<bool> proven;
 

@@ -13,6 +13,7 @@
 #include "gil.h"
 #include "plan/verify.h"
 #include "plan_dict.h"
+#include "runtime/communicator/compiling.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -94,7 +95,7 @@ void bind_machine(nb::module_& m) {
           [](Machine* self, const Topology& real, const std::vector<int>& factors,
              const std::optional<Topology>& hierarchy, int stripe,
              int ring) { new (self) Machine(real, Shaping{factors, hierarchy, stripe, ring}); },
-          "real"_a, "factors"_a = std::vector<int>{}, "hierarchy"_a = nb::none(), "stripe"_a = 0, "ring"_a = 1,
+          "real"_a, "factors"_a = std::vector<int>{}, "hierarchy"_a = nb::none(), "stripe"_a = 0, "ring"_a = 0,
           "real: where the ranks sit. factors, or a hierarchy of any shape, else the real one. stripe 0: all of a "
           "node.")
       .def_prop_ro("stages", &Machine::stages, "Of a step, at most.")
@@ -114,6 +115,19 @@ void bind_compose(nb::module_& m) {
       "refined", &refined, "composition"_a, "counts"_a,
       "The composition as a call cuts it before it is lowered, where pieces of a part end differently, and the counts "
       "of its parts. counts: elements of each part, or one number for all.");
+  m.def(
+      "ring_on_gpus",
+      [](const Composition& composition, std::vector<std::size_t> counts, std::string_view dtype,
+         const Topology& real) {
+        const auto type = dtype_from(dtype);
+        if (!type) throw UsageError("dtype: '" + std::string(dtype) + "' is unknown");
+        for (std::size_t& count : counts) count *= size_of(*type);
+        return ring_of_own_links(std::make_shared<const Composition>(composition), counts, real,
+                                 link_of(kUnknownGpu.times));
+      },
+      "composition"_a, "counts"_a, "dtype"_a, "topology"_a,
+      "The ring that a call takes among the GPUs of one host where none is named. counts: of each part, as refined() "
+      "has them.");
   m.def(
       "verify_composition",
       [](const Composition& composition, const Machine& machine, bool in_place) {

@@ -70,7 +70,7 @@ def test_outputs_need_values() -> None:
         (Knobs("3+4"), "12"),
         (Knobs(Topology(4)), "describes 4 ranks, but there are 12"),
         (Knobs([4, 3], ring=2), r"ring: 2 domains, but the levels of hierarchy 4x3 have 4, 12; 1 is no ring"),
-        (Knobs([4, 3], ring=0), "ring: 0 domains"),
+        (Knobs([4, 3], ring=-1), "ring: -1 domains"),
         (Knobs([4, 3], stripe=4), "stripe: 4 ranks, but the largest domain of hierarchy 4x3 has 3"),
         (Knobs([12], stripe=2), "stripe: 2 ranks, but the largest domain of hierarchy 12 has 1"),
         (Knobs([4, 3], stripe=-1), "stripe: -1"),

@@ -66,6 +66,20 @@ def test_forms(size: int, topology: str, names: tuple[str, ...], kernel_cache: s
     expect(size, partial(each_form, names), kernel_cache, [], topology=topology)
 
 
+def lone_roots(comm: Communicator, _: Tell) -> list[str]:
+    wrong = []
+    for name in ("broadcast", "reduce", "all_reduce_by_broadcast"):
+        composition = form(name, comm.size, comm.size - 2, "sum")
+        counts = (200_001, 700_003)  # 1.6 MB by trees; 5.6 MB along a chain, but for the all-reduce
+        wrong += [wrong_in(comm, composition, [count], Knobs(), memory=on_gpu(comm)) for count in counts]
+    return [line for line in wrong if line]
+
+
+@pytest.mark.timeout(400)
+def test_what_one_root_sends_goes_along_a_chain(kernel_cache: str) -> None:
+    expect(3, lone_roots, kernel_cache, [], topology="3x1")
+
+
 def random_ones(comm: Communicator, _: Tell) -> list[str]:
     wrong = []
     for seed in range(12):

@@ -166,6 +166,23 @@ def test_a_message_that_fits_no_ring_is_cut() -> None:
     assert chunks("16M") * (256 << 10) >= 16 << 20
 
 
+def test_a_chain_is_taken_where_one_root_sends_much() -> None:
+    def ring_of(name: str, ranks: int, count: int, knobs: Knobs | None = None, topology: str = "") -> str:
+        where = Topology.parse(topology, ranks) if topology else None
+        plan, _ = programs(form(name, ranks), count, "float32", knobs, where, lanes=64)[0]
+        return plan.algorithm
+
+    for name in ("broadcast", "reduce"):
+        assert [ring_of(name, 4, count) for count in (1 << 18, 1 << 20)] == ["4", "4, ring 4"]
+        assert ring_of(name, 3, 1 << 20) == "3, ring 3"
+        assert ring_of(name, 2, 1 << 24) == "2"
+        assert ring_of(name, 4, 1 << 20, Knobs(ring=1)) == "4"
+        assert ring_of(name, 4, 1 << 20, Knobs([2, 2])) == "2x2"
+        assert ring_of(name, 4, 1 << 20, topology="2x2") == "2x2, stripe 2"
+    for name in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "all_reduce_by_all_gather"):
+        assert ring_of(name, 4, 1 << 24) == "4"
+
+
 def test_pieces_that_end_differently_are_cut_as_in_a_call() -> None:
     c = Composition([[0], [0]], [[0], [0]])
     c.multicast(0, [0, 1], Block(0).cut(0, 2))

@@ -72,12 +72,12 @@ typedef struct {
   const char* topology;   /* "3+2+4", as in lanecastConfig_t; NULL: the communicator's */
   const char* transports; /* one, or one per level of the hierarchy: "mpi,shm"; NULL: the communicator's */
   int stripe;             /* ranks of a node that carry a part each of what leaves it; 0: all of them */
-  int ring;               /* domains that form an open chain; 1: trees only */
+  int ring;               /* domains that form an open chain; 1: trees only; 0: by size, see docs/reference */
   int chunks;             /* pipeline depth; 0: by size */
   int verify;             /* 1: prove the plans of all ranks first; 0: do not; -1: where there are at most 32 */
 } lanecastKnobs_t;
 
-#define LANECAST_KNOBS_INITIALIZER {sizeof(lanecastKnobs_t), NULL, 0, NULL, NULL, 0, 1, 0, -1}
+#define LANECAST_KNOBS_INITIALIZER {sizeof(lanecastKnobs_t), NULL, 0, NULL, NULL, 0, 0, 0, -1}
 
 /** Shapes a composition to the machine and binds it to this rank's buffers, for lanecastPersistentRun and …Start.
  * sendbuff, recvbuff: the CPU's memory; a GPU's: lanecastCompileOnDevice. counts: elements of each part, equal on every

@@ -116,7 +116,7 @@ class Communicator(Collectives, Rooted, PointToPoint):
         dtype: str = "",
         hierarchy: Hierarchy = None,
         stripe: int = 0,
-        ring: int = 1,
+        ring: int = 0,
         chunks: int = 0,
         transports: str | Sequence[str] = (),
         verify: bool | None = None,

@@ -53,7 +53,7 @@ Machine::Machine(const Topology& real, const Shaping& shaping) : topology(chosen
 }
 
 void Machine::set_ring(int ring) {
-  if (ring == 1) return;
+  if (ring == 0 || ring == 1) return;
   std::string known;
   for (int k = 0; k <= hierarchy.levels(); ++k) {
     if (hierarchy.domains(k) == ring) {

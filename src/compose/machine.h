@@ -16,7 +16,7 @@ struct Shaping {
   std::vector<int> factors;           // of the number of ranks, outermost level first; empty: `hierarchy`
   std::optional<Topology> hierarchy;  // levels of any shape; none: those of the machine
   int stripe = 0;                     // ranks of a node that carry a part each of what leaves it; 0: all of them
-  int ring = 1;                       // domains that form an open chain; 1: none, trees everywhere
+  int ring = 0;                       // domains that form an open chain; 1: none, trees everywhere; 0: who runs it says
 };
 
 struct Machine {

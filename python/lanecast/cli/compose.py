@@ -37,7 +37,9 @@ _Hierarchy = Annotated[
     str, typer.Option(help="Levels of the lowering: factors such as 2,2,3, or a topology; default: that above.")
 ]
 _Stripe = Annotated[int, typer.Option(help="Ranks of a node that carry a part each of what leaves it; 0: all.")]
-_Ring = Annotated[int, typer.Option(help="Domains that form an open chain; 1: trees only.")]
+_Ring = Annotated[
+    int, typer.Option(help="Domains that form an open chain; 1: trees only; 0: trees, or what is faster in programs.")
+]
 _Transports = Annotated[str, typer.Option(help="For the colours: one, or one for each level, such as mpi,shm.")]
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Input within the output.")]
 
@@ -70,7 +72,7 @@ def show(  # noqa: PLR0913, PLR0917  one per option
     topology: _Topology = "4",
     hierarchy: _Hierarchy = "",
     stripe: _Stripe = 0,
-    ring: _Ring = 1,
+    ring: _Ring = 0,
     transports: _Transports = "",
     in_place: _InPlace = False,
     rank: Annotated[int | None, typer.Option(help="Only this rank's steps; default: what all ranks do.")] = None,
@@ -109,7 +111,7 @@ def draw(  # noqa: PLR0913, PLR0917  one per option
     topology: _Topology = "4",
     hierarchy: _Hierarchy = "",
     stripe: _Stripe = 0,
-    ring: _Ring = 1,
+    ring: _Ring = 0,
     transports: _Transports = "",
     in_place: _InPlace = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="PNG, PDF or SVG.")] = Path("plan.png"),
@@ -140,7 +142,7 @@ def verify(
     topology: _Topology = "4",
     hierarchy: _Hierarchy = "",
     stripe: _Stripe = 0,
-    ring: _Ring = 1,
+    ring: _Ring = 0,
 ) -> None:
     """Prove that the plans do what the composition says, without deadlock and without buffering."""
     shape, knobs = _shape(topology), Knobs(_levels(hierarchy), stripe, ring)

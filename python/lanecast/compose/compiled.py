@@ -28,14 +28,15 @@ class Knobs:
 
     hierarchy: integer factors of the number of ranks, outermost level first; or a topology of any shape, also as text
     such as "3+2+4" or as a .toml file; None: the communicator's. stripe: ranks of a node that carry a part each of what
-    leaves it; 0: all of them. ring: domains that form an open chain, as many as some level has; 1: trees only. chunks:
-    pipeline depth; 0: by size. transports: one, or one per level of the hierarchy; (): the communicator's. verify:
-    prove the plans of all ranks first; None: where there are at most 32. Source: HiCCL, section IV-A.
+    leaves it; 0: all of them. ring: domains that form an open chain, as many as some level has; 1: trees only; 0: among
+    the GPUs of one host a chain of all ranks where that is faster, else trees. chunks: pipeline depth; 0: by size.
+    transports: one, or one per level of the hierarchy; (): the communicator's. verify: prove the plans of all ranks
+    first; None: where there are at most 32. Source: HiCCL, section IV-A.
     """
 
     hierarchy: Hierarchy = None
     stripe: int = 0
-    ring: int = 1
+    ring: int = 0
     chunks: int = 0
     transports: str | Sequence[str] = ()
     verify: bool | None = None

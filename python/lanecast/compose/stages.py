@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import index
 
@@ -56,9 +56,12 @@ def programs(  # noqa: PLR0913  the composition, its shape, the machine and the 
     try:
         each = [index(count) for count in counts] if isinstance(counts, Sequence) else [index(counts)]
         cut, each = _core.refined(composition._core, each)
-        plans = _core.lower_all(cut, _machine(composition, knobs, topology), in_place)
-        chunks = knobs.chunks if knobs else 0
-        return list(zip(plans, _core.programs_of(plans, each, dtype, "sum", lanes, chunks), strict=True))
+        shaped = knobs or Knobs()
+        if shaped.ring == 0 and shaped.hierarchy is None:
+            where = topology or _core.Topology(composition.size)
+            shaped = replace(shaped, ring=_core.ring_on_gpus(cut, each, dtype, where))
+        plans = _core.lower_all(cut, _machine(composition, shaped, topology), in_place)
+        return list(zip(plans, _core.programs_of(plans, each, dtype, "sum", lanes, shaped.chunks), strict=True))
     except TypeError:
         raise _core.UsageError(
             f"programs: counts={counts!r}, lanes={lanes!r}: expected whole numbers that fit memory"

@@ -18,6 +18,8 @@ constexpr std::size_t kMostChosenChunks = 16;
 
 }  // namespace
 
+OwnLink link_of(const WayTimes& times) { return {times.chain_link_s, times.chain.beta_s_per_byte}; }
+
 void Compiling::check(bool reproducible) const {
   const int size = machine_.topology.size();
   if (composition_.size() != size)
@@ -61,6 +63,15 @@ void Compiling::shape(int usual_chunks) {
   shape_.dtype = call_.dtype;
   shape_.chunks = call_.chunks ? call_.chunks : usual_chunks ? usual_chunks : by_size;
   shape_.counts = refined_.counts(counts);
+}
+
+void Compiling::choose_ring(const WayTimes& times) {
+  if (call_.shaping.ring != 0 || !call_.shaping.factors.empty() || call_.shaping.hierarchy) return;
+  std::vector<std::size_t> bytes = shape_.counts;
+  for (std::size_t& part : bytes) part *= size_of(shape_.dtype);
+  Shaping shaping = call_.shaping;
+  shaping.ring = ring_of_own_links(refined_.composition, bytes, machine_.topology, link_of(times));
+  machine_ = Machine(machine_.topology, shaping);
 }
 
 void Compiling::refuse_transports() const {

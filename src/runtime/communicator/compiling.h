@@ -4,11 +4,16 @@
 
 #include <vector>
 
+#include "compose/own_ring.h"
 #include "compose/refine.h"
 #include "runtime/bound/layout.h"
 #include "runtime/request/composed_call.h"
+#include "select/gpu_kinds/gpu_kind.h"
 
 namespace lanecast {
+
+/// Of a GPU among those of its host.
+OwnLink link_of(const WayTimes& times);
 
 class Compiling {
  public:
@@ -20,6 +25,8 @@ class Compiling {
   void check(bool reproducible) const;
   /// After check(). usual_chunks: where the call names none; 0: by size.
   void shape(int usual_chunks);
+  /// After shape(): among GPUs that all reach each other, where the call names neither ring nor hierarchy.
+  void choose_ring(const WayTimes& times);
   /// Throws UsageError for transports of this call alone, which GPUs' memory does not go by.
   void refuse_transports() const;
   /// After shape(): of all ranks, with buffers apart and in place. Throws UsageError for what GPUs cannot run.

@@ -75,6 +75,7 @@ ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
     compiling.check(ground_.options.reproducible.value_or(false));
     compiling.shape(ground_.options.chunks);
     compiling.refuse_transports();
+    if (ground_.hosts() == 1) compiling.choose_ring(gpu_kind(kind()).times);
     if (ground_.hosts() == 1 || ground_.size() <= kProvenRanks) all = compiling.all_plans();
     shape = compiling.shape();
     return compiling.plan();

@@ -12,8 +12,16 @@
 namespace lanecast {
 namespace {
 
-/// Of a message whose receivers add it to what they have: they take long, so they are to begin soon.
-constexpr std::size_t kAddedMessageBytes = std::size_t{48} << 10;
+/// Of a message whose receivers add it to what they have, or pass it on: they take long, so they are to begin soon.
+constexpr std::size_t kShortMessageBytes = std::size_t{48} << 10;
+
+/// Does a rank send what it gets?
+bool passes_on(const Plan& plan) {
+  return std::ranges::any_of(plan.steps, [&](const Step& step) {
+    return step.kind == StepKind::send &&
+           std::ranges::any_of(plan.deps(step), [&](std::uint32_t before) { return talks(plan.steps[before]); });
+  });
+}
 
 /// Of all messages at most. Each costs some microseconds beside its bytes, so they are long where receivers take them
 /// out as fast as they come. By what was fastest between two H200s and among four.
@@ -24,8 +32,9 @@ std::size_t most_message_bytes(const std::vector<Plan>& plans, std::size_t ring_
       moves |= step.kind == StepKind::recv;
       adds |= step.kind == StepKind::recv_reduce;
     }
-  if (!adds) return ring_bytes * 2 / 3;
-  return moves ? ring_bytes / 2 : std::min(kAddedMessageBytes, ring_bytes / 4);
+  if (adds && moves) return ring_bytes / 2;
+  const bool is_short = adds || std::ranges::any_of(plans, passes_on);
+  return is_short ? std::min(kShortMessageBytes, ring_bytes / 4) : ring_bytes * 2 / 3;
 }
 
 constexpr int kMostProgramChunks = 1 << 16;  // beyond any memory
