@@ -360,7 +360,8 @@ def test_ranks_that_differ_are_told(what: str, kernel_cache: str) -> None:
     ended = outcomes(2, partial(ranks_differ, what), kernel_cache, topology="2x1", timeout_s=most_s)
     said = " ".join(outcome.text for outcome in ended)
     assert {outcome.error for outcome in ended} <= {"MismatchError", "TransportError", "TimeoutError"}, ended
-    assert "the ranks have made different calls" in said or "has it made the same call" in said
+    # Where nobody has come to the other's call before the deadline, that is what both ask.
+    assert re.search("the ranks have made different calls|has it (made the same call|run the same composition)", said)
     if what != "memory":  # found before anything is compiled for the GPU
         assert re.search("rank . has made composition [0-9a-f]{16} of 100 float32, by 2x1", said), said
 
