@@ -2,7 +2,6 @@
 // A rank's choices between streaming and reading over shared memory, for tests: with times that these make up.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string_view.h>
 
 #include <memory>
 
@@ -15,11 +14,10 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-Message message(std::size_t bytes, std::uint64_t tag, std::string_view collective = "") {
+Message message(std::size_t bytes, std::uint64_t tag) {
   Message made;
   made.tag = tag;
   made.bytes = bytes;
-  made.kind = kind_from(collective).value_or(Kind::composition);
   return made;
 }
 
@@ -37,10 +35,10 @@ void bind_shm_ways(nb::module_& m) {
       .def(nb::init<const ShmWays*, std::size_t>(), "first"_a.none(), "peers"_a, nb::keep_alive<1, 2>())
       .def(
           "choose",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::string_view collective) {
-            return rank.ways.choose(message(bytes, tag, collective)) == shm::ShmWay::read ? "read" : "stream";
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
+            return rank.ways.choose(message(bytes, tag)) == shm::ShmWay::read ? "read" : "stream";
           },
-          "bytes"_a, "tag"_a, "collective"_a = "")
+          "bytes"_a, "tag"_a)
       .def(
           "wants_time",
           [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
@@ -49,13 +47,11 @@ void bind_shm_ways(nb::module_& m) {
           "bytes"_a, "tag"_a)
       .def(
           "received",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
-             std::string_view collective) {
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns) {
             rank.ways.receives(bytes);
-            rank.ways.received(message(bytes, tag, collective), read ? shm::ShmWay::read : shm::ShmWay::stream, ns);
+            rank.ways.received(message(bytes, tag), read ? shm::ShmWay::read : shm::ShmWay::stream, ns);
           },
-          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "collective"_a = "",
-          "ns: that its copies took; None where nobody looked at the clock.");
+          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "ns: that its copies took; None where nobody looked at the clock.");
   m.def(
       "shm_is_worth_a_choice",
       [](std::size_t bytes, std::uint64_t tag) { return shm::is_worth_a_choice(message(bytes, tag)); }, "bytes"_a,

@@ -112,18 +112,6 @@ def test_lengths_and_places_in_a_call_learn_each_for_itself() -> None:
     assert rank.ways.choose(MIB + 8, OF_A_USER) == "read"  # of about this length, and not written in this call either
 
 
-def test_collectives_learn_each_for_itself() -> None:
-    """Between two ranks all-to-alls were to be read, and all-gathers of as long messages had found streams faster."""
-    ways = _core.ShmWays(None, 1)
-    for collective, cheaper in (("all_gather", "stream"), ("all_to_all", "read"), ("", "read")):
-        for _ in range(2 * TRIALS):
-            way = ways.choose(MIB, FIRST, collective)
-            ways.received(MIB, FIRST, way == "read", MIB if way == cheaper else 2 * MIB, collective)
-        assert ways.choose(MIB, FIRST, collective) == cheaper
-    assert ways.choose(MIB, FIRST, "all_gather") == "stream"
-    assert ways.choose(MIB, FIRST, "broadcast") == "stream"  # nobody has tried yet
-
-
 def test_all_go_the_way_of_the_hosts_first_rank() -> None:
     first = Rank(1.0, 0.5)
     other = _core.ShmWays(first.ways, 1)

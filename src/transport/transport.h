@@ -19,7 +19,6 @@
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/gpu_vendor.h"
-#include "base/kind.h"
 
 namespace lanecast {
 
@@ -68,13 +67,12 @@ inline std::string describe_tag(std::uint64_t tag, std::uint64_t max_tag) {
 /// One message. The executor owns it and keeps it, and the memory it names, untouched until the transport reports it
 /// done. Messages between a pair of ranks match by tag; equal tags match in the order in which they were posted.
 struct Message {
-  int peer = -1;                  // rank in the communicator
-  std::uint64_t tag = 0;          // below Traits::max_tag
-  std::size_t bytes = 0;          // equal on both sides, else the transport throws; may be 0
-  std::span<const Span> memory;   // sent from, or received into, in this order
-  Consumer* consumer = nullptr;   // receive only: takes the bytes instead of `memory`
-  std::uint32_t stamp = 0;        // below 2^31: the call it belongs to; see Traits::compares_stamps
-  Kind kind = Kind::composition;  // of that call; of no collective as of a composition
+  int peer = -1;                 // rank in the communicator
+  std::uint64_t tag = 0;         // below Traits::max_tag
+  std::size_t bytes = 0;         // equal on both sides, else the transport throws; may be 0
+  std::span<const Span> memory;  // sent from, or received into, in this order
+  Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
+  std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Traits::compares_stamps
 };
 
 /// Throws for a message that has met this rank's receive of another length or stamp. sent: its bytes, "more" where the

@@ -21,6 +21,8 @@ constexpr double kRowsToRetry = 32;  // such rows, times how much longer the wor
 constexpr std::uint64_t kMessagesToTime =
     16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
 
+constexpr int kLengths = kSorts / 2;
+
 /// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
 bool is_later(const Message& message) { return message.tag > 0 && message.tag < first_message_tag(UINT64_MAX); }
 
@@ -35,8 +37,7 @@ bool is_worth_a_choice(const Message& message) {
 
 std::size_t sort_of(const Message& message) {
   const int doublings = std::bit_width(message.bytes) - std::bit_width(kLeastToRead);
-  const int length = std::clamp(doublings, 0, kLengths - 1) + kLengths * static_cast<int>(message.kind);
-  return 2 * static_cast<std::size_t>(length) + (is_later(message) ? 1 : 0);
+  return 2 * static_cast<std::size_t>(std::clamp(doublings, 0, kLengths - 1)) + (is_later(message) ? 1 : 0);
 }
 
 ShmWay Ways::choose(const Message& message) {

@@ -25,10 +25,8 @@ enum class ShmWay : std::uint8_t { undecided = 0, stream, read };
 /// Is it long enough to be worth a choice?
 bool is_worth_a_choice(const Message& message);
 
-constexpr int kLengths = 10;
-constexpr std::size_t kSorts = std::size_t{2} * kLengths * (kKinds + 1);
-/// Which of those behave alike: of one collective, whose ranks do the same beside them and have as much in their
-/// caches; of about one length; and first or later between two ranks in a call.
+constexpr std::size_t kSorts = 20;
+/// Which of those behave alike: of about one length, and first or later between two ranks in a call.
 std::size_t sort_of(const Message& message);
 
 /// What a rank lets the others of its host read.
