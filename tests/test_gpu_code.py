@@ -53,13 +53,11 @@ def test_the_library_holds_the_source_as_it_is() -> None:
     assert _core.gpu_kernel_files() == files
 
 
-# Each takes a minute and a half. This GPU has all that the source asks for; .ci/run compiles for the others as well.
-LONG = [pytest.param(gpu, marks=pytest.mark.long) for gpu in ("sm_75", "sm_80", "sm_100")]
-
-
+# Each takes two to three minutes on two busy cores. `make test` compiles the package's PTX (test_gpu_package.py).
+@pytest.mark.long
 @needs_nvrtc
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("gpu", ["sm_90", *LONG])
+@pytest.mark.parametrize("gpu", ["sm_75", "sm_80", "sm_90", "sm_100"])
 def test_nvrtc_takes_the_source(gpu: str) -> None:
     code = _core.gpu_machine_code(gpu, gpu_libraries.folders(), "")
     names = set(_core.gpu_kernel_names(code))
