@@ -21,7 +21,6 @@ void bind_emulated(nanobind::module_& m);
 void bind_shm_ways(nanobind::module_& m);
 void bind_buffers(nanobind::module_& m);
 void bind_device_buffers(nanobind::module_& m);
-void bind_host_buffers(nanobind::module_& m);
 void bind_gpu_libraries(nanobind::module_& m);
 void bind_profiles(nanobind::module_& m);
 void bind_surprises(nanobind::module_& m);

@@ -242,7 +242,7 @@ bool run_at_once(Communicator& c, int kind, nb::handle input, nb::handle output,
   if (call.kind == Kind::all_to_all && (source->rows() % ranks != 0 || target->rows() % ranks != 0)) return false;
   call.in = source->data();
   call.out = target->data();
-  call.dtype = static_cast<DType>(target->dtype);
+  call.dtype = target->dtype;
   const WithoutGil release;
   c.run(call, raise_signals);
   return true;

@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/dtype.h"
+
 namespace lanecast {
 
 /// Contiguous memory of the caller's, which stays where it is as long as this does. Ends with Python's lock held.
@@ -22,11 +24,11 @@ class HostBuffer {
   /// Length of the first dimension.
   std::size_t rows() const { return view_.ndim > 0 ? static_cast<std::size_t>(view_.shape[0]) : size(); }
 
-  int dtype;
+  DType dtype{};
 
  private:
   friend std::optional<HostBuffer> plain_host_buffer(nanobind::handle array, bool written);
-  HostBuffer(Py_buffer view, int code) : dtype(code), view_(view) {}
+  explicit HostBuffer(const Py_buffer& view) : view_(view) {}
 
   Py_buffer view_;
 };

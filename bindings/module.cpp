@@ -18,7 +18,6 @@ NB_MODULE(_core, m) {
   lanecast::bind_kernels(m);
   lanecast::bind_buffers(m);
   lanecast::bind_device_buffers(m);
-  lanecast::bind_host_buffers(m);
   lanecast::bind_gpu_libraries(m);
   lanecast::bind_surprises(m);
   lanecast::bind_runtime(m);

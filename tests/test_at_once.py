@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
@@ -11,8 +12,9 @@ import numpy as np
 import pytest
 
 import lanecast
-from lanecast import Communicator
+from lanecast import Communicator, _core
 from lanecast.bound import Calls
+from lanecast.dtypes import numpy_dtype
 
 RANKS = 3
 Make = Callable[[Communicator], Any]
@@ -69,13 +71,38 @@ def every(comm: Communicator) -> Iterator[tuple[str, np.ndarray[Any, Any], list[
 
 def test_plain_arrays_are_taken_at_once(looked_at: list[int]) -> None:
     def body(comm: Communicator) -> list[str]:
-        list(every(comm))  # makes the types known
-        looked_at.clear()
-        comm.barrier()
         return [name for name, found, wanted in every(comm) if found.tolist() != wanted]
 
     assert lanecast.run_threads(RANKS, body) == [[]] * RANKS
     assert looked_at == []
+
+
+@pytest.mark.parametrize("dtype", [name for name in _core.DTYPES if np.dtype(numpy_dtype(name)).isbuiltin == 1])
+def test_so_is_each_type_of_numpys_own(dtype: str, looked_at: list[int]) -> None:
+    def body(comm: Communicator) -> list[object]:
+        arrays = [np.full(3, 7, dtype), pickle.loads(pickle.dumps(np.full(3, 7, dtype)))]
+        if dtype.endswith("int64"):
+            arrays.append(np.full(3, 7, "ulonglong" if dtype[0] == "u" else "longlong"))
+        for array in arrays:
+            comm.all_reduce(array)
+        return [array.tolist() for array in arrays if array.tolist() != [7 * comm.size] * 3]
+
+    assert lanecast.run_threads(RANKS, body) == [[]] * RANKS
+    assert looked_at == []
+
+
+class Impostor(bytearray):
+    dtype = np.dtype("float64")
+
+
+def test_what_only_looks_like_an_array_is_refused() -> None:
+    def body(comm: Communicator) -> str:
+        comm.all_reduce(np.zeros(1))
+        with pytest.raises(lanecast.UsageError) as caught:
+            comm.all_gather_into_tensor(Impostor(16), np.arange(16.0))
+        return str(caught.value)
+
+    assert "output has dtype uint8" in lanecast.run_threads(1, body)[0]
 
 
 REFUSED: dict[str, tuple[Make, str]] = {

@@ -134,6 +134,4 @@ def _array_code(array: Array, argument: str, rank: int) -> int:
         if array.dtype != ours:  # ml_dtypes has a float8_e4m3 with infinities besides
             raise _core.UsageError(f"rank {rank}: {argument} has dtype {array.dtype}; the one that is known is {ours}")
         _codes[array.dtype] = code
-        if array.dtype.isbuiltin == 1:
-            _core.know_dtype(array.dtype, code)
     return code
