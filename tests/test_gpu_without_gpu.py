@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import collective_cases
 import gpu_host_library
 import lanecast
 from collective_cases import Case, even, ops_of
@@ -128,20 +129,21 @@ def test_reduces_along_a_chain(size: int, kernel_cache: str) -> None:
 
 def refused_by_a_chain(comm: Communicator, _: Tell) -> list[str]:
     found = []
-    for op, reproducible in (("avg", False), ("sum", True)):
+    for dtype, op, reproducible in (("float32", "avg", False), ("float32", "sum", True), ("float8_e5m2", "sum", False)):
+        given = Tensor(np.ones(8, collective_cases.DTYPES[dtype]), dtype, comm.rank)
         with pytest.raises(lanecast.UsageError) as caught:
-            comm.reduce(tensor(comm, 8), 0, op, algorithm="peer_chain", reproducible=reproducible)
+            comm.reduce(given, 0, op, algorithm="peer_chain", reproducible=reproducible)
         found.append(str(caught.value))
     return found
 
 
 def test_a_chain_refuses_what_it_would_round_or_reorder(kernel_cache: str) -> None:
     why = (
-        "algorithm 'peer_chain' takes a broadcast, or a reduce that is no average and need not add in the order of the "
-        "ranks, which this is not"
+        "algorithm 'peer_chain' takes a broadcast, or a reduce that is no average, no sum of 8-bit floats and need not "
+        "add in the order of the ranks, which this is not"
     )
     for rank, ended in enumerate(outcomes(2, refused_by_a_chain, kernel_cache)):
-        assert ended.value == [f"rank {rank}: {why}"] * 2, ended.text
+        assert ended.value == [f"rank {rank}: {why}"] * 3, ended.text
 
 
 @pytest.mark.timeout(400)

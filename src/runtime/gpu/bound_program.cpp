@@ -15,12 +15,17 @@ namespace {
 /// Of a message whose receivers add it to what they have, or pass it on: they take long, so they are to begin soon.
 constexpr std::size_t kShortMessageBytes = std::size_t{48} << 10;
 
-/// Does a rank send what it gets?
-bool passes_on(const Plan& plan) {
-  return std::ranges::any_of(plan.steps, [&](const Step& step) {
-    return step.kind == StepKind::send &&
-           std::ranges::any_of(plan.deps(step), [&](std::uint32_t before) { return talks(plan.steps[before]); });
-  });
+/// Does a rank send, and nothing but what it gets? As of a root's along a chain; in rings of all ranks each also sends
+/// its own, which waits for nobody.
+bool only_passes_on(const Plan& plan) {
+  bool sends = false;
+  for (const Step& step : plan.steps) {
+    if (step.kind != StepKind::send) continue;
+    if (!std::ranges::any_of(plan.deps(step), [&](std::uint32_t before) { return talks(plan.steps[before]); }))
+      return false;
+    sends = true;
+  }
+  return sends;
 }
 
 /// Of all messages at most. Each costs some microseconds beside its bytes, so they are long where receivers take them
@@ -33,7 +38,7 @@ std::size_t most_message_bytes(const std::vector<Plan>& plans, std::size_t ring_
       adds |= step.kind == StepKind::recv_reduce;
     }
   if (adds && moves) return ring_bytes / 2;
-  const bool is_short = adds || std::ranges::any_of(plans, passes_on);
+  const bool is_short = adds || std::ranges::any_of(plans, only_passes_on);
   return is_short ? std::min(kShortMessageBytes, ring_bytes / 4) : ring_bytes * 2 / 3;
 }
 

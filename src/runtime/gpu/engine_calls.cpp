@@ -8,6 +8,17 @@
 #include "runtime/bound/shape_of_call.h"
 
 namespace lanecast {
+namespace {
+
+/// May what it adds be rounded to its type on the way? Sums of 8-bit floats leave the range of their type, or stand
+/// still, where four are added that at once give a number.
+bool may_be_chained(const Call& call, bool any_order) {
+  const bool adds = call.op == ReduceOp::sum || call.op == ReduceOp::prod;
+  const bool is_narrow = adds && is_float(call.dtype) && size_of(call.dtype) == 1;
+  return any_order && call.op != ReduceOp::avg && !is_narrow;
+}
+
+}  // namespace
 
 EngineCalls::EngineCalls(const EngineSurroundings& around)
     : on_(around), lines_(gpu_kind(around.gpu.kind)), trials_(around.gpu.device) {}
@@ -33,8 +44,8 @@ void EngineCalls::require(PeerEngine named, const PeerTraffic& traffic) const {
                    "' takes " +
                    (named == PeerEngine::two_shot ? "an all_reduce, a reduce or a broadcast, which this is not"
                     : named == PeerEngine::chain
-                        ? "a broadcast, or a reduce that is no average and need not add in the order of the ranks, " +
-                              std::string("which this is not")
+                        ? "a broadcast, or a reduce that is no average, no sum of 8-bit floats and need not add in "
+                          "the order of the ranks, which this is not"
                         : "tensors from symmetric_empty(), in an all_gather, reduce_scatter, all_reduce or even "
                           "all_to_all, since it reads and writes at the peers"));
 }
@@ -45,7 +56,7 @@ EngineCalls::Way EngineCalls::way_of(const Call& call, std::string_view named, c
   if (!captured) on_.buffers.look();
   Way way;
   way.traffic = traffic_of(call, direct_takes(call.kind, call.own_counts(), on_.buffers.of(call)));
-  way.traffic.chained = allowed.any_order && call.op != ReduceOp::avg;
+  way.traffic.chained = may_be_chained(call, allowed.any_order);
   way.traffic.captured = captured;
   way.traffic.nccl = allowed.no_nccl.empty();
   const std::optional<PeerEngine> engine = peer_engine_from(named);
@@ -76,7 +87,7 @@ EngineCalls::Way EngineCalls::way_of(const Call& call, std::string_view named, c
 Explanation EngineCalls::explain(const Call& call, PeerQuestion question, const Allowed& allowed) const {
   const bool captured = question.traffic.captured;
   question.traffic = traffic_of(call, question.traffic.symmetric);
-  question.traffic.chained = allowed.any_order && call.op != ReduceOp::avg;
+  question.traffic.chained = may_be_chained(call, allowed.any_order);
   question.traffic.captured = captured;
   question.traffic.nccl = allowed.no_nccl.empty();
   question.has_staging = on_.peers.has_staging();
