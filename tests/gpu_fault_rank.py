@@ -239,7 +239,7 @@ def in_process() -> Counter[str]:
     return held
 
 
-def more_than(before: Counter[str], patience_s: float = 10.0) -> str:
+def more_than(before: Counter[str], patience_s: float = 150.0) -> str:
     """What this process holds beyond that, once it had the time to let go."""
     end = time.monotonic() + patience_s
     while (more := in_process() - before) and time.monotonic() < end:

@@ -50,7 +50,7 @@ def test_measured_crossover_lies_where_the_fits_predict_it() -> None:
     assert between[0] < predicted.at_bytes < between[1]
 
 
-@pytest.mark.timeout(400)  # hundreds of calls of four threads, which take turns on a crowded machine
+@pytest.mark.timeout(1200)  # hundreds of calls of four threads, which take turns on a crowded machine
 def test_slow_nics_are_tuned_to_a_hierarchy_in_chunks() -> None:
     """2 x 2 ranks with a slow NIC each: the choice has to be about as fast as the best of many that are tried."""
     domain = [0] * 2 + [1] * 2

@@ -64,18 +64,19 @@ def waited_s(text: str) -> float:
 @pytest.mark.parametrize("algorithm", ["ring", "direct", "one_shot"])
 def test_rank_that_never_calls(algorithm: str, async_op: bool) -> None:
     ended = threading.Barrier(3, timeout=200)
+    deadline_s = 4.0  # for the splits and the fresh call as well
 
     def body(comm: Communicator) -> float:
         failing, fresh = comm.split(0), comm.split(0)
         assert failing is not None
         assert fresh is not None
-        took_s = waits(failing, async_op, algorithm) if comm.rank != 0 else 1.0
+        took_s = waits(failing, async_op, algorithm) if comm.rank != 0 else deadline_s
         ended.wait()
         assert run_cases(fresh, [Case("all_reduce", (100,))]) == []  # a failure stays where it was
         return took_s
 
-    took = lanecast.run_threads(3, body, timeout_s=1.0)
-    assert all(1.0 <= seconds < 2.0 for seconds in took), took
+    took = lanecast.run_threads(3, body, timeout_s=deadline_s)
+    assert all(deadline_s <= seconds < 2 * deadline_s for seconds in took), took
 
 
 def test_rank_that_never_splits() -> None:
@@ -100,7 +101,7 @@ def test_split_names_the_missing_rank_that_waits_for_no_other() -> None:
     def body(comm: Communicator) -> str:
         text = "all have come"
         try:
-            time.sleep(1.0 if comm.rank == 2 else 0)  # so that its deadline is a later one
+            time.sleep(4.0 if comm.rank == 2 else 0)  # so that its deadline is a later one
             if comm.rank != 3:
                 comm.recv(np.ones(3), 3) if comm.rank == 2 else comm.split(0)
         except lanecast.Error as error:
@@ -108,7 +109,7 @@ def test_split_names_the_missing_rank_that_waits_for_no_other() -> None:
         ended.wait()
         return text
 
-    texts = lanecast.run_threads(4, body, timeout_s=2.0)
+    texts = lanecast.run_threads(4, body, timeout_s=8.0)
     waited = r"for rank 2, 3 in split \(call 1\) over loopback; rank 3 has not answered; is that rank alive"
     assert all(re.search(waited, text) for text in texts[:2]), texts
 
@@ -121,7 +122,7 @@ def test_rank_that_makes_another_call() -> None:
             return str(error)
         return ""
 
-    texts = lanecast.run_threads(2, body, timeout_s=5.0)
+    texts = lanecast.run_threads(2, body, timeout_s=60.0)
     assert any("call 1 of this communicator differs" in text for text in texts), texts
 
 
@@ -178,7 +179,7 @@ def test_killed_rank_is_named_by_all_others(
 
 @pytest.mark.parametrize(("hosts", "lanes"), [("", "0"), ("abc", "0"), ("abc", "2")], ids=["shm", "ucx", "ucx-lanes"])
 def test_stopped_rank_runs_into_the_deadline(hosts: str, lanes: str) -> None:
-    job = PipeJob(3, calls_until_it_fails, hosts=hosts, environment={"LANECAST_UCX_LANES": lanes}, timeout_s=1.0)
+    job = PipeJob(3, calls_until_it_fails, hosts=hosts, environment={"LANECAST_UCX_LANES": lanes}, timeout_s=8.0)
     assert [job.told(rank) for rank in range(3)] == ["ready"] * 3
     time.sleep(0.3)
     pid = job.processes[2].pid or 0
@@ -189,7 +190,7 @@ def test_stopped_rank_runs_into_the_deadline(hosts: str, lanes: str) -> None:
     assert all(
         re.search(r"for rank [\d, ]*\b2\b|rank 2,? (which )?has not answered", outcome.text) for outcome in outcomes
     )
-    assert max(waited_s(outcome.text) for outcome in outcomes) < 2.0, outcomes
+    assert max(waited_s(outcome.text) for outcome in outcomes) < 16.0, outcomes
     job.end()
 
 
@@ -201,7 +202,7 @@ def interrupted(comm: Communicator, tell: Tell) -> int:
     other = comm.split(0)
     assert other is not None
     if comm.rank == 0:
-        signal.sigtimedwait([signal.SIGUSR1], 50)
+        signal.sigtimedwait([signal.SIGUSR1], 200)
         return 0
     results = 0
     for async_op in (True, False):
@@ -254,7 +255,7 @@ def with_handler(comm: Communicator, tell: Tell) -> None:
     if comm.rank == 0:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
         tell("ready")
-        signal.sigtimedwait([signal.SIGUSR1], 50)
+        signal.sigtimedwait([signal.SIGUSR1], 200)
     else:
         signal.signal(signal.SIGUSR1, lambda *_: tell("handled"))
         tell("waiting")
@@ -309,12 +310,13 @@ def test_nothing_is_left_in_dev_shm() -> None:
 
 def test_abort_ends_a_blocking_call_of_another_thread() -> None:
     caught: list[lanecast.Error] = []
+    aborted = threading.Event()
 
     def body(comm: Communicator) -> None:
         if (
             comm.rank == 1
         ):  # makes no call, or its calls would be found to differ, but hears of the reason in the next one
-            time.sleep(0.6)
+            assert aborted.wait(200)
             with pytest.raises(lanecast.TransportError, match=r"rank 0.*enough of it"):
                 comm.recv(np.empty(1), 0)
             return
@@ -329,6 +331,7 @@ def test_abort_ends_a_blocking_call_of_another_thread() -> None:
         thread.start()
         time.sleep(0.2)
         comm.abort("enough of it")
+        aborted.set()
         thread.join()
 
     lanecast.run_threads(2, body, timeout_s=60.0)

@@ -101,13 +101,13 @@ def one_is_killed(after: int, comm: Communicator, _: Tell) -> str:
     return ""
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(700)
 @pytest.mark.parametrize("after", [1, 5])
 def test_a_rank_that_is_killed_is_named(after: int, kernel_cache: str) -> None:
     environment = gpu_host_library.environment()
     body = partial(one_is_killed, after)
     job = PipeJob(3, body, kernel_cache=kernel_cache, environment=environment, timeout_s=60.0, **between_hosts("2+1"))
-    told = [job.outcome(rank, timeout_s=100) for rank in range(2)]
+    told = [job.outcome(rank, timeout_s=600) for rank in range(2)]
     assert job.end() == [0, 0, -signal.SIGKILL]
     for outcome in told:
         assert outcome.text == ""

@@ -84,7 +84,7 @@ def test_whom_the_kernel_of_an_earlier_call_waits_for_is_named(kernel_cache: str
     """And not the rank whose GPU waits, and has sent all that goes to other hosts."""
     environment, where = gpu_host_library.environment(), between_hosts("2+1")
     job = PipeJob(
-        3, stops_before_a_call_within_its_host, kernel_cache=kernel_cache, environment=environment, timeout_s=3, **where
+        3, stops_before_a_call_within_its_host, kernel_cache=kernel_cache, environment=environment, timeout_s=8, **where
     )
     assert job.told(1) == "stops"
     ended = [job.outcome(rank) for rank in (0, 2)]

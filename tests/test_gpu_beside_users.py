@@ -137,7 +137,7 @@ def test_a_library_that_waits_for_the_driver_is_left_at_the_deadline(kernel_cach
 
 def kept_by_a_library(stuck: Path, comm: Communicator, _: Tell) -> dict[str, str]:
     """Where each wait ends while the thread that moves messages is in a library, and afterwards."""
-    ours = taking_gpus(comm, Taking(takes=False, stuck_while=str(stuck)), timeout_s=2.0 if comm.rank == 1 else 60.0)
+    ours = taking_gpus(comm, Taking(takes=False, stuck_while=str(stuck)), timeout_s=6.0 if comm.rank == 1 else 60.0)
     said = {}
 
     def ended(what: str, call: Any) -> None:

@@ -383,7 +383,7 @@ def second_stays_away(ended: Path, comm: Communicator, _: Tell) -> None:
 
 def test_a_peer_that_does_not_come(kernel_cache: str, tmp_path: Path) -> None:
     body = partial(second_stays_away, tmp_path / "ended")
-    waited, _ = outcomes(2, body, kernel_cache, topology="2x1", timeout_s=2)
+    waited, _ = outcomes(2, body, kernel_cache, topology="2x1", timeout_s=6)
     assert waited.error == "TimeoutError"
     assert "rank 0 waited for rank 1 in step 1 of 3: recv_reduce from rank 1" in waited.text
     assert "of 8 float32, by 2x1 in 1 chunk on GPUs" in waited.text

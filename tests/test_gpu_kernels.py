@@ -13,7 +13,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_protocol(name: str) -> None:
     program, (times, says) = gpu_host_library.program(name), PROGRAMS[name]

@@ -252,7 +252,7 @@ def test_a_message_of_another_size(sent: int, expected: int, kernel_cache: str) 
 
 def test_a_message_that_nobody_sends(kernel_cache: str, tmp_path: Path) -> None:
     body = partial(nobody_sends, tmp_path / "ended")
-    receiver, _ = outcomes(2, body, kernel_cache, **between_hosts("2x1"), timeout_s=2)
+    receiver, _ = outcomes(2, body, kernel_cache, **between_hosts("2x1"), timeout_s=6)
     assert receiver.error == "TimeoutError"
     assert "s for rank 1 in recv of 8 bytes from rank 1 of a GPU's memory over ucx" in receiver.text
 

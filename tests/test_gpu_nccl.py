@@ -7,7 +7,6 @@ import gc
 import itertools
 import os
 import signal
-import time
 from functools import partial
 from pathlib import Path
 
@@ -168,20 +167,24 @@ def test_different_calls(kernel_cache: str) -> None:
     assert "call 2 of this communicator differs between ranks: rank 0 calls all_reduce of 8 float32" in waited.text
 
 
-def nccl_fails(comm: Communicator, _: Tell) -> None:
+def nccl_fails(ended: Path, comm: Communicator, _: Tell) -> None:
     x = tensor(comm, 8)
     nccl_sum(comm, x)
     if comm.rank == 0:
         comm.all_reduce(x, algorithm="nccl")
         gpu_host_library.fail_next("ncclCommGetAsyncError", 6)
-    comm.synchronize()
+    try:
+        comm.synchronize()
+    finally:
+        if comm.rank == 0:
+            ended.touch()
     if comm.rank == 1:
-        time.sleep(1)
+        stays_until(ended)  # a call of its own would end the other's
         nccl_sum(comm, x)
 
 
-def test_what_nccl_meets_is_an_error(kernel_cache: str) -> None:
-    failed, heard = outcomes(2, nccl_fails, kernel_cache, timeout_s=60.0)
+def test_what_nccl_meets_is_an_error(kernel_cache: str, tmp_path: Path) -> None:
+    failed, heard = outcomes(2, partial(nccl_fails, tmp_path / "ended"), kernel_cache, timeout_s=60.0)
     assert failed.error == "TransportError"
     assert "rank 0: NCCL: a collective under way: system error: as the test has asked for" in failed.text
     assert "rank 0" in heard.text

@@ -294,6 +294,7 @@ def packaged_code(folder: Path, target: str) -> bytes:
 
 
 @needs_nvrtc
+@pytest.mark.timeout(3600)  # NVRTC compiles them all, for minutes where the machine is busy
 @pytest.mark.parametrize(
     "target", [t if t == "compute_100" else pytest.param(t, marks=pytest.mark.long) for t in listed_targets()]
 )

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import gpu_host_library
 import lanecast
 from gpu_stand_in import Tensor, another, between_hosts, in_environment, tensor
 from lanecast import Communicator
-from pipe_jobs import PipeJob, Tell
+from pipe_jobs import PipeJob, Tell, stays_until
 
 DEADLINE_S, STOPPED_S = 8.0, 12.0
 Started = Callable[[], None]  # waits for what was enqueued
@@ -78,7 +79,7 @@ WITHIN_A_HOST = {
 BETWEEN_HOSTS = {"a program": partial(reduces, "ring"), "a graph": partial(replays, "ring")}
 
 
-def one_comes_late(ways: dict[str, Any], comm: Communicator, tell: Tell) -> dict[str, str]:
+def one_comes_late(ways: dict[str, Any], all_ready: Path, comm: Communicator, tell: Tell) -> dict[str, str]:
     """Rank 1, by each of these, while kernels of rank 0 wait; why any of the waits has failed."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
     own = [another(comm, timeout_s=DEADLINE_S) for _ in ways]
@@ -86,12 +87,13 @@ def one_comes_late(ways: dict[str, Any], comm: Communicator, tell: Tell) -> dict
     for start in starts:
         start()()
     comm.barrier()
+    tell("ready")
     if comm.rank == 0:
+        stays_until(all_ready)  # its deadline would pass while the other job still opens its GPUs
         waits = [start() for start in starts]
         tell("waits")
     else:
-        tell("ready")
-        assert signal.sigtimedwait([signal.SIGUSR1], 100) is not None
+        assert signal.sigtimedwait([signal.SIGUSR1], 300) is not None
         waits = [start() for start in starts]
     failed = {}
     for name, wait in zip(ways, waits, strict=True):
@@ -104,12 +106,12 @@ def one_comes_late(ways: dict[str, Any], comm: Communicator, tell: Tell) -> dict
 
 
 @pytest.mark.timeout(400)
-def test_kernels_wait_on_behind_a_stop(kernel_cache: str) -> None:
+def test_kernels_wait_on_behind_a_stop(kernel_cache: str, tmp_path: Path) -> None:
     environment = gpu_host_library.environment()
     jobs = [
         PipeJob(
             2,
-            partial(in_environment, environment, partial(one_comes_late, ways)),
+            partial(in_environment, environment, partial(one_comes_late, ways, tmp_path / "all ready")),
             kernel_cache=kernel_cache,
             environment=environment,
             timeout_s=100,
@@ -118,7 +120,10 @@ def test_kernels_wait_on_behind_a_stop(kernel_cache: str) -> None:
         for ways, where in ((WITHIN_A_HOST, {}), (BETWEEN_HOSTS, between_hosts("2x1")))
     ]
     for job in jobs:
-        assert [job.told(rank, timeout_s=300) for rank in range(2)] == ["waits", "ready"]
+        assert [job.told(rank, timeout_s=300) for rank in range(2)] == ["ready"] * 2
+    (tmp_path / "all ready").touch()
+    for job in jobs:
+        assert job.told(0) == "waits"
     time.sleep(1)  # kernels wait
     pids = [process.pid or 0 for job in jobs for process in job.processes]
     for pid in pids:

@@ -121,7 +121,7 @@ def alone(comm: Communicator, _: Tell) -> None:
 
 
 def test_a_peer_that_does_not_come_to_the_meeting(kernel_cache: str) -> None:
-    expect_named_absence(outcomes(2, alone, kernel_cache, timeout_s=3))
+    expect_named_absence(outcomes(2, alone, kernel_cache, timeout_s=8))
 
 
 def another_call(comm: Communicator, _: Tell) -> None:

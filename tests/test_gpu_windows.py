@@ -309,7 +309,7 @@ def alone(comm: Communicator, _: Tell) -> None:
 
 
 def test_a_peer_that_does_not_come(kernel_cache: str) -> None:
-    expect_named_absence(outcomes(2, alone, kernel_cache, timeout_s=3))
+    expect_named_absence(outcomes(2, alone, kernel_cache, timeout_s=8))
 
 
 UNTIL_THE_END = np.empty(2 * LONG, np.float32)  # what a call that has failed may still read
