@@ -66,10 +66,10 @@ def never_waited_for() -> None:
 
 
 def timed_out() -> None:
-    comm = lanecast.init(transports="mpi", timeout_s=1.0)
+    comm = lanecast.init(transports="mpi", timeout_s=10.0)
     fresh = lanecast.init(timeout_s=60.0)
     if comm.rank == 0:
-        time.sleep(2)
+        time.sleep(12)
     else:
         try:
             comm.all_reduce(np.ones(100_000), algorithm="ring")
@@ -84,10 +84,10 @@ def timed_out() -> None:
 
 def left_alone_in_a_collective_of_the_library() -> None:
     """Its first call makes an MPI communicator, for which MPI waits without a deadline: the roll is called before."""
-    comm = lanecast.init(transports="mpi", timeout_s=1.0, check_calls=False)
+    comm = lanecast.init(transports="mpi", timeout_s=10.0, check_calls=False)
     fresh = lanecast.init(timeout_s=60.0)
     if comm.rank == 0:
-        time.sleep(2)
+        time.sleep(12)
     else:
         try:
             comm.all_reduce(np.ones(100), algorithm="mpi")
@@ -99,8 +99,8 @@ def left_alone_in_a_collective_of_the_library() -> None:
 
 
 def must_be_interrupted(waits: Callable[[], Any]) -> None:
-    threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
     try:
+        threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
         waits()
         sys.exit("not interrupted")
     except KeyboardInterrupt:

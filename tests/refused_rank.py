@@ -10,7 +10,7 @@ import numpy as np
 
 import lanecast
 
-comm = lanecast.init(transports="mpi", timeout_s=2.0)
+comm = lanecast.init(transports="mpi", timeout_s=10.0)
 comm.all_reduce(np.ones(1000))
 comm.barrier()
 refuses = comm.rank == int(os.environ["REFUSING_RANK"])

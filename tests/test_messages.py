@@ -152,7 +152,7 @@ def test_a_message_that_never_comes(form: str) -> None:
             else:
                 comm.batch_send_recv([P2POp("irecv", buffer, 0, 12), P2POp("irecv", buffer, 2, 13)])
 
-    texts = failures(3, body, timeout_s=0.3)
+    texts = failures(3, body, timeout_s=3.0)
     assert texts[1].startswith("TimeoutError: rank 1 waited")
     assert "recv of 20 bytes from rank 0, tag 12" in texts[1]
     assert ("for rank 0, 2" in texts[1]) == (form == "batch")
@@ -170,7 +170,7 @@ def test_a_peer_that_leaves() -> None:
 
 
 def test_a_barrier_that_not_all_reach() -> None:
-    texts = failures(3, lambda comm: comm.barrier() if comm.rank else None, timeout_s=0.3)
+    texts = failures(3, lambda comm: comm.barrier() if comm.rank else None, timeout_s=3.0)
     assert all("Error: barrier" in text for text in texts[1:]), texts
 
 

@@ -274,7 +274,7 @@ def test_option_that_one_rank_refuses_is_refused_by_all() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(200)
     assert "pigeon" in errors[1]
     assert "rank 1 refuses" in errors[0]
 

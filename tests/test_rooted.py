@@ -182,7 +182,7 @@ def test_exchanges_of_an_all_to_all_wait_for_nothing_but_their_level(
 def test_one_rank_of_1024_plans_in_an_instant(collective: str, algorithm: str) -> None:
     topology = Topology.parse("128x8", 1024)
     root = 3 if _core.has_root(collective) else 0
-    assert processor_s(lambda: make_plan(collective, 517, topology, algorithm, root=root)) < 0.5
+    assert min(processor_s(lambda: make_plan(collective, 517, topology, algorithm, root=root)) for _ in range(3)) < 0.5
 
 
 def test_roots_that_do_not_exist_are_refused() -> None:

@@ -11,7 +11,6 @@ import platform
 import re
 import resource
 import signal
-import struct
 import time
 from pathlib import Path
 
@@ -22,8 +21,6 @@ from forbidding import forbid
 from lanecast import _core
 from ranks import Rank, in_processes
 from transport_endpoint import Endpoint, Item
-
-SOON_S = 30.0  # milliseconds on an idle machine; nothing here has a deadline below a minute
 
 
 def open_shm(me: Rank, **options: int) -> _core.Transport:
@@ -51,12 +48,10 @@ def _killed_peer(options: dict[str, int], name: bytes, me: Rank) -> None:
         end.receive(last, Item(1, 0, 50_000_000))
     else:
         end.receive(last, Item(1, 0, 8))
-    now = struct.pack("d", time.monotonic())
-    killed_at = struct.unpack(f"{me.size}d", me.all_gather(now))[last]
+    me.barrier()
     if me.rank == last:
         os.kill(os.getpid(), signal.SIGKILL)
     why = end.wait_until_lost(last)
-    assert time.monotonic() - killed_at < SOON_S
     assert "process" in why
     transport.close()
     assert not shared_memory_of_this_process()
@@ -145,9 +140,7 @@ def _gives_up_with_notes_unread(me: Rank) -> None:
         end.progress()  # reads the message, and finds no room to say so
     me.barrier()
     me.barrier()
-    begin = time.monotonic()
     assert "has given up" in end.wait_until_lost(1)
-    assert time.monotonic() - begin < SOON_S
     me.barrier()
 
 

@@ -34,11 +34,21 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> traces.CommunicatorTrace:
     """What 2 emulated nodes of 2 ranks have done: MPI between the nodes, shared memory within."""
-    folder = tmp_path_factory.mktemp("traces")
-    program = [sys.executable, str(HERE / "traced_rank.py")]
-    mpich(4, program, LANECAST_TRACE_DIR=str(folder), LANECAST_TRACE_STEPS="1")
-    (found,) = traces.read(folder)
+    for late_s in ("0.5", "5", "20"):  # on a busy machine rank 0 may be as late, and then it does not wait
+        folder = tmp_path_factory.mktemp("traces")
+        program = [sys.executable, str(HERE / "traced_rank.py"), late_s]
+        mpich(4, program, LANECAST_TRACE_DIR=str(folder), LANECAST_TRACE_STEPS="1")
+        (found,) = traces.read(folder)
+        if waits_for_the_late(found):
+            break
     return found
+
+
+def waits_for_the_late(job: traces.CommunicatorTrace) -> list[dict[str, Any]]:
+    """Those of rank 0, which is of rank 1's node, before the last call, which is a library's, begins."""
+    trace, number = job.ranks[0], len(CALLS)
+    first_ns = min(message["begin_ns"] for message in trace.messages if message["sequence"] == number)
+    return [wait for wait in trace.waits if wait["sequence"] == number and wait["begin_ns"] < first_ns]
 
 
 def test_between_nodes_goes_mpi_point_to_point_and_within_them_shared_memory(job: traces.CommunicatorTrace) -> None:
@@ -135,11 +145,7 @@ def test_within_nodes_a_library_may_do_it(job: traces.CommunicatorTrace) -> None
 
 
 def test_waiting_for_a_late_member_of_a_library_call_is_recorded(job: traces.CommunicatorTrace) -> None:
-    trace = job.ranks[0]  # of rank 1's node
-    number = len(CALLS)
-    first_ns = min(message["begin_ns"] for message in trace.messages if message["sequence"] == number)
-    waits = [wait for wait in trace.waits if wait["sequence"] == number and wait["begin_ns"] < first_ns]
-    assert waits, trace.waits
+    assert waits_for_the_late(job), job.ranks[0].waits
 
 
 def test_every_rank_is_a_lane_between_the_nodes(job: traces.CommunicatorTrace) -> None:
@@ -215,7 +221,7 @@ def test_failure_leaves_a_trace_that_names_who_is_behind(tmp_path: Path) -> None
                 comm.all_reduce(np.ones(20), algorithm="ring")
         ended.wait()
 
-    lanecast.run_threads(3, body, timeout_s=0.5, trace_dir=str(tmp_path))
+    lanecast.run_threads(3, body, timeout_s=3.0, trace_dir=str(tmp_path))
     (job,) = traces.read(tmp_path)
     text = traces.report(job)
     assert "behind: rank 2, through with call 1, while others are in call 2, all_reduce sum of float64" in text, text
@@ -233,7 +239,7 @@ def test_who_failed_in_a_call_is_not_through_with_it(tmp_path: Path) -> None:
                 comm.broadcast(np.ones(10), 1, algorithm="direct")
         ended.wait()
 
-    lanecast.run_threads(3, body, timeout_s=0.5, trace_dir=str(tmp_path))
+    lanecast.run_threads(3, body, timeout_s=3.0, trace_dir=str(tmp_path))
     (lost,) = tmp_path.glob("*.rank2.jsonl")
     lost.unlink()
     report = traces.report(traces.read(tmp_path)[0])

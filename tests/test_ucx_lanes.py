@@ -128,17 +128,16 @@ def test_killed_rank_of_long_messages_is_named(killed: int, lanes: str) -> None:
 
 
 @pytest.mark.parametrize("lanes", ["0", "2"])
-@pytest.mark.parametrize(("sent", "deadline_s"), [(signal.SIGSTOP, 2.0), (signal.SIGKILL, 0.0)], ids=["stop", "kill"])
+@pytest.mark.parametrize(("sent", "deadline_s"), [(signal.SIGSTOP, 10.0), (signal.SIGKILL, 60.0)], ids=["stop", "kill"])
 def test_rest_of_a_message_is_not_waited_for(sent: signal.Signals, deadline_s: float, lanes: str) -> None:
     """UCX keeps a receive whose message has begun to arrive in pieces until the last has come, which never does."""
     environment = {"LANECAST_UCX_LANES": lanes, "UCX_RNDV_THRESH": "inf"}  # all messages go in pieces
-    job = PipeJob(2, sends_until_it_fails, hosts="ab", environment=environment, timeout_s=deadline_s or 20.0)
+    job = PipeJob(2, sends_until_it_fails, hosts="ab", environment=environment, timeout_s=deadline_s)
     assert [job.told(rank) for rank in range(2)] == ["ready"] * 2
     time.sleep(0.4)
     os.kill(job.processes[0].pid or 0, sent)
-    happened_s = time.monotonic()
-    outcome = job.outcome(1)
+    outcome = job.outcome(1)  # which would never come, if it were waited for
     job.processes[0].kill()
     job.end()
-    assert outcome.error in {"TimeoutError", "TransportError"}, outcome
-    assert outcome.at_s - happened_s < deadline_s + 10, outcome  # for ever, if it were waited for
+    at_deadline = set() if sent == signal.SIGKILL else {"TimeoutError"}
+    assert outcome.error in {"TransportError", *at_deadline}, outcome

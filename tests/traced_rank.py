@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of 2 emulated nodes of 2, whose trace a test reads."""
+"""One rank of 2 emulated nodes of 2, whose trace a test reads. Argument: how many seconds rank 1 is late in the end."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +13,10 @@ import numpy as np
 import lanecast
 from lanecast import Communicator
 
-LATE_S = 0.5
-
 
 def by_library(comm: Communicator) -> None:
     if comm.rank == 1:
-        time.sleep(LATE_S)
+        time.sleep(float(sys.argv[1]))
     comm.all_reduce(np.ones(40_000), algorithm="hierarchical(ring,mpi)")
 
 
