@@ -47,11 +47,21 @@ void bind_shm_ways(nb::module_& m) {
           "bytes"_a, "tag"_a)
       .def(
           "received",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns) {
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
+             std::optional<std::size_t> part) {
             rank.ways.receives(bytes);
-            rank.ways.received(message(bytes, tag), read ? shm::ShmWay::read : shm::ShmWay::stream, ns);
+            read ? rank.ways.read(message(bytes, tag), part.value_or(bytes), ns)
+                 : rank.ways.streamed(message(bytes, tag), ns);
           },
-          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "ns: that its copies took; None where nobody looked at the clock.");
+          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(),
+          "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself.")
+      .def(
+          "written",
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns) {
+            rank.ways.sends(bytes);
+            rank.ways.written(message(bytes, tag), part, ns);
+          },
+          "bytes"_a, "tag"_a, "part"_a, "ns"_a, "part: the bytes that it has written, as the sender.");
   m.def(
       "shm_is_worth_a_choice",
       [](std::size_t bytes, std::uint64_t tag) { return shm::is_worth_a_choice(message(bytes, tag)); }, "bytes"_a,

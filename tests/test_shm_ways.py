@@ -122,3 +122,16 @@ def test_all_go_the_way_of_the_hosts_first_rank() -> None:
         other.received(MIB, FIRST, way == "read", MIB // (4 if way == "stream" else 1))  # here streams are cheaper
     assert first.take()[0] == "read"
     assert other.choose(MIB, FIRST) == "read"
+
+
+@pytest.mark.parametrize(("also_sends", "way"), [(False, "read"), (True, "stream")])
+def test_a_read_costs_a_rank_what_it_copies_itself(also_sends: bool, way: str) -> None:
+    """Half of each message is its sender's to write. Who also sends writes as much, and streams are faster then."""
+    ways = _core.ShmWays(None, 1)
+    half = MIB // 2
+    for _ in range(2 * TRIALS):
+        came = ways.choose(MIB, FIRST)
+        if also_sends:
+            ways.written(MIB, FIRST, half, half)
+        ways.received(MIB, FIRST, came == "read", half if came == "read" else int(0.7 * MIB), part=half)
+    assert ways.choose(MIB, FIRST) == way

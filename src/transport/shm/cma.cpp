@@ -48,4 +48,16 @@ std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::siz
                        " failed: " + cause + "; see whether it lives");
 }
 
+bool write_remote(int pid, SpanCursor& local, std::byte* remote, std::size_t bytes) {
+  while (bytes > 0) {
+    const SpanList from = next_spans(local, bytes);
+    const iovec to{remote, from.bytes};
+    const ssize_t put = process_vm_writev(pid, from.spans.data(), from.count, &to, 1, 0);
+    if (put != static_cast<ssize_t>(from.bytes)) return false;
+    remote += from.bytes;
+    bytes -= from.bytes;
+  }
+  return true;
+}
+
 }  // namespace lanecast::shm

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single copy: reading a message straight from the memory of the process that sends it (cross-memory attach).
+// Single copy: a message straight from the memory of the process that sends it to that of the one that receives it
+// (cross-memory attach).
 #pragma once
 
 #include <cstddef>
@@ -12,5 +13,9 @@ namespace lanecast::shm {
 /// Returns how many, 0 where the process is ending; both cursors move by as much. Throws TransportError where the
 /// system refuses.
 std::size_t read_remote(int pid, SpanCursor& local, SpanCursor& remote, std::size_t bytes);
+
+/// Copies the next `bytes` bytes of `local` to `remote`, in the memory of process `pid`. False where the system
+/// refuses, or the process is ending; a part may have been written.
+bool write_remote(int pid, SpanCursor& local, std::byte* remote, std::size_t bytes);
 
 }  // namespace lanecast::shm

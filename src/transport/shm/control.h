@@ -12,6 +12,7 @@ namespace lanecast::shm {
 struct ControlNote {
   ControlKind kind = ControlKind::none;
   std::uint64_t tag = 0;
+  CopyOffer offer = {};
 };
 
 class ControlWriter {
@@ -26,7 +27,8 @@ class ControlWriter {
   bool put(ControlNote note) {
     if (!has_room()) return false;
     slot().tag = note.tag;
-    // Release: whoever sees the kind sees the tag, and for `taken` and `fetched` our reads of its memory lie before.
+    if (note.kind == ControlKind::offered) slot().offer = note.offer;
+    // Release: whoever sees the kind sees the rest, and for `taken` and `fetched` our reads of its memory lie before.
     slot().kind.store(note.kind, std::memory_order_release);
     ++written_;
     return true;
@@ -49,8 +51,9 @@ class ControlReader {
 
   std::optional<ControlNote> pop() {
     if (!has_note()) return std::nullopt;
-    const ControlNote note{slot().kind.load(std::memory_order_relaxed), slot().tag};  // ordered by has_note()
-    // Release: our load of the tag comes before the writer's next one.
+    ControlNote note{slot().kind.load(std::memory_order_relaxed), slot().tag};  // ordered by has_note()
+    if (note.kind == ControlKind::offered) note.offer = slot().offer;
+    // Release: our loads come before the writer's next one.
     slot().kind.store(ControlKind::none, std::memory_order_release);
     ++read_;
     return note;

@@ -74,7 +74,7 @@ void Incoming::meet(const Receive& receive, std::span<const std::byte> list) {
   unasked_.pop(message.tag);
 }
 
-bool Incoming::progress(std::vector<Message*>& done) {
+bool Incoming::progress(std::vector<Message*>& done, bool shares) {
   while (!unsent_notes_.empty() && notes_.put(unsent_notes_.front())) unsent_notes_.pop_front();
   const auto taken = [this] { return packets_.read_bytes() + pieces_bytes_; };
   const std::uint64_t before = taken();
@@ -83,7 +83,7 @@ bool Incoming::progress(std::vector<Message*>& done) {
     if (!next) break;
     take(*next, done);
   }
-  return read_on(done) || taken() > before;
+  return read_on(done, shares) || taken() > before;
 }
 
 void Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
@@ -178,16 +178,16 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
   if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared)
-    ways_.received(*stream_.message, ShmWay::stream, stream_.timed ? std::optional(stream_.copies_ns) : std::nullopt);
+    ways_.streamed(*stream_.message, stream_.timed ? std::optional(stream_.copies_ns) : std::nullopt);
   finish(stream_.message, done);
   stream_.message = nullptr;
 }
 
-bool Incoming::read_on(std::vector<Message*>& done) {
+bool Incoming::read_on(std::vector<Message*>& done, bool shares) {
   if (readings_.empty()) return false;
-  const std::size_t read_bytes = readings_.read();
+  const bool came_further = readings_.read(notes_, shares);
   const auto ended = readings_.take_ended(notes_);
-  if (!ended) return read_bytes > 0;
+  if (!ended) return came_further;
   if (ended->told == ControlKind::fetched) unasked_.pop(ended->message->tag);
   finish(ended->message, done);
   return true;

@@ -29,16 +29,19 @@ class Incoming {
         layout_(layout),
         sender_(sender),
         ways_(ways),
-        readings_(sender, ways) {}
+        readings_(sender, lane.control->claims, ways) {}
 
   void post(Message& message, std::vector<Message*>& done);
-  bool progress(std::vector<Message*>& done);
+  /// `shares`: may the sender write a part of what is read?
+  bool progress(std::vector<Message*>& done, bool shares);
 
   bool has_pending() const { return pending_ > 0; }
+  /// This rank leaves: nobody writes into its memory any more.
+  void withdraw() { readings_.withdraw(); }
   /// Has a message of this tag come before its receive?
   bool has_early(std::uint64_t tag) { return early_.front(tag) != nullptr; }
   /// Has the sender put something that progress() can take? Not what only waits for the sender to read its notes.
-  bool has_unread() { return packets_.peek() != nullptr || readings_.can_read(); }
+  bool has_unread() { return packets_.peek() != nullptr || readings_.can_go_on(notes_); }
 
  private:
   /// An eager message or a notice that came before its receive.
@@ -73,7 +76,7 @@ class Incoming {
   /// The receive for a large message has met its notice.
   void meet(const Receive& receive, std::span<const std::byte> list);
   /// Goes on with what is read from the sender's memory; true when something came of it.
-  bool read_on(std::vector<Message*>& done);
+  bool read_on(std::vector<Message*>& done, bool shares);
   void take(const PacketHeader& packet, std::vector<Message*>& done);
   void take_first(const PacketHeader& packet, std::vector<Message*>& done);
   void take_fragment(const PacketHeader& packet, std::vector<Message*>& done);

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/shared_pages.h"
+#include "transport/shm/piece_claims.h"
 #include "transport/want_board.h"
 
 namespace lanecast::shm {
@@ -46,12 +47,21 @@ enum class ControlKind : std::uint32_t {
   read,     // the same, and the receiver would rather read the sender's memory
   taken,    // the oldest remote message has been read
   fetched,  // the one under `tag` has been read by what its notice says, without being asked for
+  offered,  // the one that will be taken or fetched next may be written, too
+};
+
+/// A message that both ends may copy.
+struct CopyOffer {
+  ControlKind then = ControlKind::none;  // what the sender is told in the end
+  std::uint32_t number = 0;              // under which its pieces are claimed
+  std::byte* memory = nullptr;           // of the receiver, in one piece
 };
 
 /// Receiver to sender. A slot belongs to the receiver while its kind is none, to the sender otherwise.
 struct alignas(kLine) ControlSlot {
   std::atomic<ControlKind> kind;
   std::uint64_t tag;
+  CopyOffer offer;  // where the kind is `offered`
 };
 
 /// Of the rank at one end.
@@ -63,6 +73,7 @@ struct LaneControl {
   alignas(kLine) std::atomic<std::uint64_t> consumed_bytes;  // of the ring, ever; written by the receiver
   alignas(kLine) WantBoard wants;                            // of the receiver, from the sender
   ControlSlot slots[kSlots];
+  PieceClaims claims;
 };
 inline constexpr std::size_t kControlBytes = 4096;  // a page, so that the ring starts on one
 static_assert(sizeof(LaneControl) <= kControlBytes && std::atomic<std::uint64_t>::is_always_lock_free);

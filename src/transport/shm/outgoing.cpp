@@ -46,6 +46,7 @@ bool Outgoing::progress(std::vector<Message*>& done) {
   const auto sent = [this] { return packets_.written_bytes() + pieces_bytes_; };
   const std::uint64_t before = sent();
   while (sent() - before < kBytesPerTurn && put_next(done)) continue;
+  writing_.write();  // no movement: the caller's own copies are not to wait until its receivers have it all
   return sent() > before || pending_ < pending;
 }
 
@@ -58,13 +59,20 @@ void Outgoing::read_notes(std::vector<Message*>& done) {
   while (const auto note = notes_.pop()) {
     if (note->kind == ControlKind::taken) {
       if (being_read_.empty()) throw InternalError("a receiver has taken a message that was not sent");
-      finish(being_read_.front(), done);
+      finish_read(being_read_.front(), done);
       being_read_.pop_front();
     } else if (note->kind == ControlKind::fetched) {
       const auto sending = held_.pop(note->tag);
       if (!sending) throw InternalError("a receiver has fetched a message that was not noticed");
-      finish(*sending, done);
+      finish_read(*sending, done);
       release_behind(note->tag);
+    } else if (note->kind == ControlKind::offered) {
+      const bool is_remote = note->offer.then == ControlKind::taken;
+      const Sending* const sending = !is_remote            ? held_.front(note->tag)
+                                     : being_read_.empty() ? nullptr
+                                                           : &being_read_.front();
+      if (!sending) throw InternalError("a receiver offers its memory for a message that was not sent");
+      writing_.begin(*sending->message, note->offer, ways_.wants_time(*sending->message));
     } else if (const auto sending = held_.pop(note->tag)) {
       turns_.push_back({kind_for(note->kind, *sending->message), *sending, /*noticed=*/true});
       release_behind(note->tag);
@@ -72,6 +80,16 @@ void Outgoing::read_notes(std::vector<Message*>& done) {
       asked_for_.push(note->tag, note->kind);
     }
   }
+}
+
+void Outgoing::finish_read(const Sending& sending, std::vector<Message*>& done) {
+  const Message& message = *sending.message;
+  if (is_worth_a_choice(message)) {
+    const Writing::Part mine = writing_.part_of(message);
+    ways_.written(message, mine.bytes, mine.ns);
+  }
+  writing_.end(message);
+  finish(sending, done);
 }
 
 void Outgoing::release_behind(std::uint64_t tag) {

@@ -11,6 +11,7 @@
 #include "transport/shm/outbox.h"
 #include "transport/shm/ring.h"
 #include "transport/shm/way.h"
+#include "transport/shm/writing.h"
 #include "transport/span_cursor.h"
 #include "transport/tag_queues.h"
 #include "transport/transport.h"
@@ -19,9 +20,14 @@ namespace lanecast::shm {
 
 class Outgoing {
  public:
-  /// `ways`, `outbox`: this rank's.
-  Outgoing(const ShmLane& lane, const ShmLayout& layout, Ways& ways, Outbox& outbox)
-      : packets_(lane), notes_(lane.control), layout_(layout), ways_(ways), outbox_(outbox) {}
+  /// `receiver`: its process; `ways`, `outbox`: this rank's.
+  Outgoing(const ShmLane& lane, int receiver, const ShmLayout& layout, Ways& ways, Outbox& outbox)
+      : packets_(lane),
+        notes_(lane.control),
+        writing_(lane.control->claims, receiver),
+        layout_(layout),
+        ways_(ways),
+        outbox_(outbox) {}
 
   void post(Message& message, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
@@ -58,6 +64,8 @@ class Outgoing {
   /// Payload of the one packet that stands for the message, or brings it.
   std::size_t payload_bytes(PacketKind kind, const Message& message) const;
   void read_notes(std::vector<Message*>& done);
+  /// The receiver has it all.
+  void finish_read(const Sending& sending, std::vector<Message*>& done);
   /// A large message under `tag` has its turn: give what waited behind it theirs.
   void release_behind(std::uint64_t tag);
   bool put_next(std::vector<Message*>& done);
@@ -74,6 +82,7 @@ class Outgoing {
 
   PacketWriter packets_;
   ControlReader notes_;
+  Writing writing_;
   CopyIn copy_in_;
   const ShmLayout layout_;
   Ways& ways_;

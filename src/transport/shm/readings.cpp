@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -13,46 +15,113 @@
 namespace lanecast::shm {
 
 void Readings::begin(Message& message, std::span<const std::byte> list, ControlKind then) {
-  BufferPool::Buffer kept = lists_.take(list.size());
-  std::memcpy(kept.data.get(), list.data(), list.size());
-  const std::span remote(reinterpret_cast<const Span*>(kept.data.get()), list.size() / sizeof(Span));
-  readings_.push_back({.message = &message,
-                       .then = then,
-                       .list = std::move(kept),
-                       .local = SpanCursor(message.memory),
-                       .remote = SpanCursor(remote),
-                       .timed = ways_.wants_time(message)});
+  ReadUnderWay reading;
+  reading.message = &message;
+  reading.then = then;
+  reading.list = lists_.take(list.size());
+  reading.spans_bytes = list.size();
+  reading.pieces = Pieces(message.bytes);
+  reading.local = SpanCursor(message.memory);
+  reading.timed = ways_.wants_time(message);
+  std::memcpy(reading.list.data.get(), list.data(), list.size());
+  reading.remote = SpanCursor(reading.spans());
+  readings_.push_back(std::move(reading));
 }
 
-std::size_t Readings::read() {
-  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-  if (!can_read()) return 0;
-  ReadUnderWay& reading = readings_.front();
+bool Readings::is_whole(const ReadUnderWay& reading) const {
+  return reading.number != 0 && reading.read + claims_.written() == reading.pieces.count;
+}
+
+bool Readings::can_go_on(const ControlWriter& notes) {
+  if (empty() || readings_.front().sender_ends) return false;
+  const ReadUnderWay& reading = readings_.front();
+  if (is_whole(reading)) return notes.has_room();
+  return reading.number == 0 || claims_.is_left(reading.number, reading.pieces) || claims_.refused();
+}
+
+void Readings::offer(ReadUnderWay& reading, ControlWriter& notes) {
   const Message& message = *reading.message;
-  const std::size_t bytes = std::min(kMostBytes, message.bytes - reading.read_bytes);
+  if (reading.pieces.count < 2 || message.memory.size() > 1) return;
+  const CopyOffer offer{reading.then, reading.number, message.memory.front().data};
+  reading.offered = notes.put({ControlKind::offered, message.tag, offer});
+}
+
+std::optional<PieceRun> Readings::next_pieces(ReadUnderWay& reading) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // in one call, where nobody else wants a piece
+  const std::size_t most = reading.offered ? 1 : std::max<std::size_t>(kMostBytes / reading.pieces.piece_bytes, 1);
+  if (const auto run = claims_.claim(reading.number, reading.pieces, static_cast<std::uint32_t>(most))) {
+    reading.claimed += run->count;
+    return run;
+  }
+  const auto refused = claims_.refused();
+  if (!refused || is_whole(reading)) return {};
+  // It lies behind: both lists from their beginnings.
+  reading.local = SpanCursor(reading.message->memory);
+  reading.remote = SpanCursor(reading.spans());
+  reading.place = 0;
+  return PieceRun{*refused, 1};
+}
+
+bool Readings::read_pieces(ReadUnderWay& reading, PieceRun run) {
+  const std::size_t begin = reading.pieces.begin(run), end = reading.pieces.end(run);
+  reading.local.skip(begin - reading.place);
+  reading.remote.skip(begin - reading.place);
+  for (reading.place = begin; reading.place < end && !reading.sender_ends;) {
+    const std::size_t bytes = read_remote(sender_.pid, reading.local, reading.remote, end - reading.place);
+    reading.sender_ends = bytes == 0;
+    reading.place += bytes;
+  }
+  if (reading.sender_ends) return false;
+  reading.read_bytes += end - begin;
+  reading.read += run.count;
+  return true;
+}
+
+bool Readings::read(ControlWriter& notes, bool shares) {
+  if (!can_go_on(notes)) return false;
+  ReadUnderWay& reading = readings_.front();
+  if (reading.number == 0) reading.number = claims_.begin();
+  if (shares && !reading.offered) offer(reading, notes);
+  const auto run = next_pieces(reading);
+  if (!run) return false;
+  const std::size_t bytes = reading.pieces.end(*run) - reading.pieces.begin(*run);
   const std::int64_t begin = reading.timed ? clock_ns(bytes) : 0;
-  const std::size_t read_bytes = read_remote(sender_.pid, reading.local, reading.remote, bytes);
-  reading.sender_ends = read_bytes == 0;
-  reading.read_bytes += read_bytes;
+  const bool is_here = read_pieces(reading, *run);
   if (reading.timed) reading.copies_ns += clock_ns(bytes) - begin;
-  ways_.receives(read_bytes);
-  if (reading.is_read() && is_worth_a_choice(message))
-    ways_.received(message, ShmWay::read, reading.timed ? std::optional(reading.copies_ns) : std::nullopt);
-  return read_bytes;
+  return is_here;
 }
 
 std::optional<Readings::End> Readings::take_ended(ControlWriter& notes) {
   ReadUnderWay& reading = readings_.front();
-  if (!reading.is_read() || !notes.has_room()) return {};
-  const End end{reading.message, reading.then};
+  if (!is_whole(reading) || !notes.has_room()) return {};
+  const Message& message = *reading.message;
   // A sender that has given up may have changed the memory. The fence: its state is read after its memory.
   std::atomic_thread_fence(std::memory_order_acquire);
   if (sender_.state->load(std::memory_order_relaxed) != OwnerState::open)
-    throw TransportError("rank " + std::to_string(end.message->peer) + " gave up while its memory was read");
-  notes.put({end.told, end.message->tag});
+    throw TransportError("rank " + std::to_string(message.peer) + " gave up while its memory was read");
+  ways_.receives(message.bytes);
+  if (is_worth_a_choice(message))
+    ways_.read(message, reading.read_bytes, reading.timed ? std::optional(reading.copies_ns) : std::nullopt);
+  const End end{reading.message, reading.then};
+  notes.put({end.told, message.tag});
   lists_.give_back(std::move(reading.list));
   readings_.pop_front();
   return end;
+}
+
+void Readings::withdraw() {
+  using Clock = std::chrono::steady_clock;
+  if (empty() || readings_.front().number == 0) return;
+  ReadUnderWay& reading = readings_.front();
+  const std::uint32_t taken = std::min(claims_.withdraw(), reading.pieces.count);
+  const auto until = Clock::now() + std::chrono::seconds(2);
+  // One piece at most. A sender that has left is not in the middle of one.
+  while (claims_.written() + reading.claimed < taken && !claims_.refused() &&
+         sender_.state->load(std::memory_order_acquire) == OwnerState::open && !sender_.process->has_ended() &&
+         Clock::now() < until)
+    std::this_thread::yield();
+  reading.number = 0;
+  reading.sender_ends = true;
 }
 
 }  // namespace lanecast::shm

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/shm/transport.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace lanecast {
@@ -19,8 +21,9 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
   ways_.emplace(host_.boards()->ways, is_first ? nullptr : &neighbours.front().boards->ways, neighbours.size());
   for (const shm::Neighbour& neighbour : neighbours) {
     pair_of_rank_[neighbour.rank] = static_cast<int>(pairs_.size());
-    const shm::Sender sender{neighbour.process.id(), &neighbour.boards->state, neighbour.single_copy, neighbour.outbox};
-    pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, layout_, *ways_, outbox_),
+    const shm::Sender sender{neighbour.process.id(), &neighbour.process, &neighbour.boards->state,
+                             neighbour.single_copy, neighbour.outbox};
+    pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, neighbour.process.id(), layout_, *ways_, outbox_),
                         shm::Incoming(rank_, neighbour.in, layout_, sender, *ways_));
   }
 }
@@ -34,6 +37,7 @@ void ShmTransport::leave(OwnerState state, const Failure& cause) {
   active_.clear();
   done_.clear();
   host_.announce(state, cause);
+  for (Pair& pair : pairs_) pair.in.withdraw();  // after that, so that peers hear of it at once
 }
 
 bool ShmTransport::reaches(int peer) const {
@@ -88,7 +92,7 @@ bool ShmTransport::progress(std::vector<Message*>& done) {
     Pair& pair = *active_[i];
     // First what a peer waits for: reading its memory takes long, and it could read ours meanwhile.
     if (pair.out.has_pending()) naming_peer(pair, [&] { moved |= pair.out.progress(done); });
-    if (pair.in.has_pending()) moved |= pair.in.progress(done);
+    if (pair.in.has_pending()) moved |= pair.in.progress(done, !sends());
     pair.active = pair.in.has_pending() || pair.out.has_pending();
     if (pair.active) {
       ++i;
@@ -100,9 +104,14 @@ bool ShmTransport::progress(std::vector<Message*>& done) {
   return moved;
 }
 
+/// Ranks that send to each other have their hands full, and it costs more to write a part than to read all.
+bool ShmTransport::sends() const {
+  return std::ranges::any_of(active_, [](const Pair* pair) { return pair->out.has_pending(); });
+}
+
 bool ShmTransport::arrived(int peer, std::uint64_t tag) {
   Pair& pair = activate(peer);
-  pair.in.progress(done_);
+  pair.in.progress(done_, !sends());
   return pair.in.has_early(tag);
 }
 

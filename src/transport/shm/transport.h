@@ -77,6 +77,7 @@ class ShmTransport : public Transport {
   /// Null: not on this host.
   Pair* pair_with(int peer);
   Pair& activate(int peer);
+  bool sends() const;
   template <class Part>
   void naming_peer(const Pair& pair, const Part& part);
   void leave(shm::OwnerState state, const Failure& cause);

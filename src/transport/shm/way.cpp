@@ -26,6 +26,12 @@ constexpr int kLengths = kSorts / 2;
 /// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
 bool is_later(const Message& message) { return message.tag > 0 && message.tag < first_message_tag(UINT64_MAX); }
 
+double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; }
+
+double part(std::size_t bytes, const Message& message) {
+  return static_cast<double>(bytes) / static_cast<double>(message.bytes);
+}
+
 }  // namespace
 
 bool is_worth_a_choice(const Message& message) {
@@ -67,7 +73,7 @@ bool Ways::wants_time(const Message& message) const {
 ShmWay Ways::next_way(Habit& habit, std::size_t trials) {
   if (habit.streamed < trials) return ShmWay::stream;
   if (habit.read < trials) return ShmWay::read;  // the sender may decline
-  const double stream = habit.stream_cost(), read = habit.reads.cost();
+  const double stream = habit.stream_cost(), read = habit.read_cost();
   const ShmWay better = read < stream ? ShmWay::read : ShmWay::stream;
   const double ratio = std::max(read, stream) / std::min(read, stream);
   const double retries = static_cast<double>(++habit.since_retry) - kRowsToRetry * ratio * static_cast<double>(trials);
@@ -77,13 +83,31 @@ ShmWay Ways::next_way(Habit& habit, std::size_t trials) {
   return better == ShmWay::read ? ShmWay::stream : ShmWay::read;
 }
 
-void Ways::received(const Message& message, ShmWay way, std::optional<std::int64_t> ns) {
+void Ways::streamed(const Message& message, std::optional<std::int64_t> ns) {
   Habit& habit = habits_[sort_of(message)];
-  if (ns) (way == ShmWay::read ? habit.reads : habit.copies_out).learn(*ns, message.bytes);
-  ++(way == ShmWay::read ? habit.read : habit.streamed);
+  if (ns) habit.copies_out.learn(*ns, message.bytes);
+  ++habit.streamed;
+  came(habit);
+}
+
+void Ways::read(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
+  Habit& habit = habits_[sort_of(message)];
+  if (ns && bytes > 0) habit.reads.learn(*ns, bytes);
+  habit.read_part = follow(habit.read_part, part(bytes, message));
+  ++habit.read;
+  came(habit);
+}
+
+void Ways::written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
+  Habit& habit = habits_[sort_of(message)];
+  if (ns && bytes > 0) habit.writes.learn(*ns, bytes);
+  habit.written_part = follow(habit.written_part, part(bytes, message));
+}
+
+void Ways::came(Habit& habit) {
   const auto sent = static_cast<double>(sent_bytes_ - habit.sent_bytes);
   const auto received = static_cast<double>(received_bytes_ - habit.received_bytes);
-  habit.sent_share = 0.75 * habit.sent_share + 0.25 * std::min(1.0, sent / received);
+  habit.sent_share = follow(habit.sent_share, std::min(1.0, sent / received));
   habit.sent_bytes = sent_bytes_;
   habit.received_bytes = received_bytes_;
 }

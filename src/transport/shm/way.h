@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which way a large message comes: as a stream of fragments through the ring, one copy by the sender and one by the
-// receiver, or read by the receiver from the sender's memory, one copy.
+// receiver, or read by the receiver from the sender's memory, one copy, of which the sender makes a part where it can.
 //
 // Which is faster depends on where the cores and the caches lie, on the pages of both buffers, on whether the sender
 // has just written its own, and on what else both ranks do meanwhile: 0.4 to 4 times the other's time on one machine.
@@ -47,15 +47,20 @@ class Ways {
 
   void sends(std::size_t bytes) { sent_bytes_ += bytes; }
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
-  /// A message worth a choice, for which no outbox was used, has been copied into a ring or has come this way; `ns`:
-  /// what this rank's copies took, where it has looked at the clock.
+  // A message worth a choice, for which no outbox was used, has left or come; `ns`: what this rank's copies took, where
+  // it has looked at the clock.
   void sent(const Message& message, std::int64_t ns) { habits_[sort_of(message)].copies_in.learn(ns, message.bytes); }
-  void received(const Message& message, ShmWay way, std::optional<std::int64_t> ns);
+  void streamed(const Message& message, std::optional<std::int64_t> ns);
+  /// Of `bytes` of it, which this rank has copied; its sender the others.
+  void read(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
+  /// The same at the sender: its receiver has copied the others.
+  void written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
 
  private:
   struct Habit {
-    Pace copies_in, copies_out, reads;
-    double sent_share = 0;  // bytes that this rank sends for each that it receives, of late, at most 1
+    Pace copies_in, copies_out, reads, writes;
+    double read_part = 1, written_part = 0;  // of a message that is read: what this rank copies, as receiver and sender
+    double sent_share = 0;                   // bytes that this rank sends for each that it receives, of late, at most 1
     std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
     std::size_t streamed = 0, read = 0;                // messages that came
     std::size_t since_retry = 0;
@@ -64,9 +69,11 @@ class Ways {
     /// Per byte of a stream that is received. The rank copies into rings as well, as far as it also sends; the copies
     /// of its senders are made meanwhile and cost it nothing.
     double stream_cost() const { return copies_out.cost() + sent_share * copies_in.cost(); }
+    double read_cost() const { return read_part * reads.cost() + sent_share * written_part * writes.cost(); }
   };
   std::size_t trials_of(const Message& message) const;
   static ShmWay next_way(Habit& habit, std::size_t trials);
+  void came(Habit& habit);
 
   WayBoard& mine_;
   const WayBoard* const first_;

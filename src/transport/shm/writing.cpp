@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/writing.h"
+
+#include "transport/shm/cma.h"
+#include "transport/shm/pace.h"
+
+namespace lanecast::shm {
+
+void Writing::begin(const Message& message, const CopyOffer& offer, bool timed) {
+  if (refused_) return;
+  message_ = &message;
+  offer_ = offer;
+  pieces_ = Pieces(message.bytes);
+  memory_ = SpanCursor(message.memory);
+  place_ = written_bytes_ = 0;
+  timed_ = timed;
+  copies_ns_ = 0;
+}
+
+void Writing::write() {
+  if (!message_) return;
+  const auto piece = claims_.claim(offer_.number, pieces_, 1);
+  if (!piece) return;
+  const std::size_t begin = pieces_.begin(*piece), bytes = pieces_.end(*piece) - begin;
+  memory_.skip(begin - place_);
+  place_ = begin + bytes;
+  const std::int64_t since_ns = timed_ ? clock_ns(bytes) : 0;
+  if (!write_remote(receiver_, memory_, offer_.memory + begin, bytes)) {
+    refused_ = true;
+    message_ = nullptr;
+    return claims_.refuse(piece->first);
+  }
+  if (timed_) copies_ns_ += clock_ns(bytes) - since_ns;
+  written_bytes_ += bytes;
+  claims_.wrote();
+}
+
+Writing::Part Writing::part_of(const Message& message) const {
+  if (message_ != &message) return {};
+  return {written_bytes_, timed_ ? std::optional(copies_ns_) : std::nullopt};
+}
+
+void Writing::end(const Message& message) {
+  if (message_ == &message) message_ = nullptr;
+}
+
+}  // namespace lanecast::shm
