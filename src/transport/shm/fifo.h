@@ -14,6 +14,7 @@ class Fifo {
  public:
   bool empty() const { return size_ == 0; }
   T& front() { return slots_[first_]; }
+  const T& front() const { return slots_[first_]; }
 
   void push_back(T value) {
     if (size_ == slots_.size()) grow();

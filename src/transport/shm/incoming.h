@@ -36,8 +36,9 @@ class Incoming {
   bool progress(std::vector<Message*>& done, bool shares);
 
   bool has_pending() const { return pending_ > 0; }
-  /// This rank leaves: nobody writes into its memory any more.
+  /// See Readings.
   void withdraw() { readings_.withdraw(); }
+  bool is_being_written() const { return readings_.is_being_written(); }
   /// Has a message of this tag come before its receive?
   bool has_early(std::uint64_t tag) { return early_.front(tag) != nullptr; }
   /// Has the sender put something that progress() can take? Not what only waits for the sender to read its notes.

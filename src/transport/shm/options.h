@@ -7,8 +7,8 @@
 
 namespace lanecast {
 
-/// May a receiver copy a large message straight out of the sender's process? `automatic`: where it finds that faster
-/// than two copies through shared memory, as messages go by.
+/// May a large message be copied straight from the sender's process to the receiver's? `automatic`: where the receiver
+/// finds that faster than two copies through shared memory, as messages go by.
 enum class SingleCopy : std::uint8_t { automatic, on, off };
 
 struct ShmOptions {

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -110,18 +108,17 @@ std::optional<Readings::End> Readings::take_ended(ControlWriter& notes) {
 }
 
 void Readings::withdraw() {
-  using Clock = std::chrono::steady_clock;
   if (empty() || readings_.front().number == 0) return;
   ReadUnderWay& reading = readings_.front();
-  const std::uint32_t taken = std::min(claims_.withdraw(), reading.pieces.count);
-  const auto until = Clock::now() + std::chrono::seconds(2);
-  // One piece at most. A sender that has left is not in the middle of one.
-  while (claims_.written() + reading.claimed < taken && !claims_.refused() &&
-         sender_.state->load(std::memory_order_acquire) == OwnerState::open && !sender_.process->has_ended() &&
-         Clock::now() < until)
-    std::this_thread::yield();
+  reading.lent = std::min(claims_.withdraw(), reading.pieces.count) - reading.claimed;
   reading.number = 0;
   reading.sender_ends = true;
+}
+
+bool Readings::is_being_written() const {
+  // A sender that has left is not in the middle of a piece.
+  return !empty() && claims_.written() < readings_.front().lent && !claims_.refused() &&
+         sender_.state->load(std::memory_order_acquire) == OwnerState::open && !sender_.process->has_ended();
 }
 
 }  // namespace lanecast::shm

@@ -46,9 +46,10 @@ class Readings {
   };
   /// The oldest, once it is all here and its sender has been told so. Throws where the sender has given up meanwhile.
   std::optional<End> take_ended(ControlWriter& notes);
-  /// This rank leaves: when it returns no sender writes into its memory any more, or one has been stopped in the middle
-  /// of a piece for seconds.
+  /// This rank leaves: the sender gets no piece any more.
   void withdraw();
+  /// After that: may the sender still be in the middle of one?
+  bool is_being_written() const;
 
  private:
   struct ReadUnderWay {
@@ -60,6 +61,7 @@ class Readings {
     std::uint32_t number = 0;  // under which pieces are claimed; 0: not its turn yet
     bool offered = false;
     std::uint32_t claimed = 0, read = 0;  // pieces, by this rank
+    std::uint32_t lent = 0;               // to the sender, when the rest was withdrawn
     SpanCursor local, remote;
     std::size_t place = 0;       // of both
     std::size_t read_bytes = 0;  // by this rank

@@ -41,7 +41,7 @@ class ShmTransport : public Transport {
   std::optional<Stores> stores_for_reader(int peer) const override;
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
-  /// Looks only at peers with something pending; makes no system call except to read a peer's memory.
+  /// Looks only at peers with something pending; makes no system call except to read or write a peer's memory.
   bool progress(std::vector<Message*>& done) override;
   bool arrived(int peer, std::uint64_t tag) override;
   void abort(const Failure& cause) override;
