@@ -17,10 +17,10 @@ struct PieceRun {
 };
 
 /// Of a message; both ends divide it alike.
-struct Pieces {
-  Pieces() = default;
+struct CopyPieces {
+  CopyPieces() = default;
   /// One system call copies a piece. By 64 KiB they are 4 to 15 % slower than by 256; a short message has two.
-  explicit Pieces(std::size_t message_bytes)
+  explicit CopyPieces(std::size_t message_bytes)
       : message_bytes(message_bytes),
         piece_bytes(std::clamp((message_bytes / 2 + kPage - 1) / kPage * kPage, kLeastBytes, kMostBytes)),
         count(static_cast<std::uint32_t>((message_bytes + piece_bytes - 1) / piece_bytes)) {}
@@ -48,7 +48,7 @@ class PieceClaims {
 
   /// The next pieces, `most` at most, for the caller alone; nothing where all are taken, or the receiver has gone on to
   /// another message.
-  std::optional<PieceRun> claim(std::uint32_t number, const Pieces& pieces, std::uint32_t most) {
+  std::optional<PieceRun> claim(std::uint32_t number, const CopyPieces& pieces, std::uint32_t most) {
     std::uint64_t seen = next_.load(std::memory_order_relaxed);
     while (is_left(seen, number, pieces)) {
       const auto first = static_cast<std::uint32_t>(seen);
@@ -59,7 +59,7 @@ class PieceClaims {
     }
     return {};
   }
-  bool is_left(std::uint32_t number, const Pieces& pieces) const {
+  bool is_left(std::uint32_t number, const CopyPieces& pieces) const {
     return is_left(next_.load(std::memory_order_relaxed), number, pieces);
   }
 
@@ -82,7 +82,7 @@ class PieceClaims {
  private:
   static std::uint64_t word(std::uint32_t number, std::uint32_t piece) { return std::uint64_t{number} << 32 | piece; }
   static std::uint32_t number_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
-  static bool is_left(std::uint64_t word, std::uint32_t number, const Pieces& pieces) {
+  static bool is_left(std::uint64_t word, std::uint32_t number, const CopyPieces& pieces) {
     return number_of(word) == number && static_cast<std::uint32_t>(word) < pieces.count;
   }
 

@@ -18,7 +18,7 @@ void Readings::begin(Message& message, std::span<const std::byte> list, ControlK
   reading.then = then;
   reading.list = lists_.take(list.size());
   reading.spans_bytes = list.size();
-  reading.pieces = Pieces(message.bytes);
+  reading.pieces = CopyPieces(message.bytes);
   reading.local = SpanCursor(message.memory);
   reading.timed = ways_.wants_time(message);
   std::memcpy(reading.list.data.get(), list.data(), list.size());

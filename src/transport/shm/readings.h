@@ -57,7 +57,7 @@ class Readings {
     ControlKind then = ControlKind::none;
     BufferPool::Buffer list;
     std::size_t spans_bytes = 0;
-    Pieces pieces;
+    CopyPieces pieces;
     std::uint32_t number = 0;  // under which pieces are claimed; 0: not its turn yet
     bool offered = false;
     std::uint32_t claimed = 0, read = 0;  // pieces, by this rank

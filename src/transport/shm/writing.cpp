@@ -10,7 +10,7 @@ void Writing::begin(const Message& message, const CopyOffer& offer, bool timed) 
   if (refused_) return;
   message_ = &message;
   offer_ = offer;
-  pieces_ = Pieces(message.bytes);
+  pieces_ = CopyPieces(message.bytes);
   memory_ = SpanCursor(message.memory);
   place_ = written_bytes_ = 0;
   timed_ = timed;

@@ -37,7 +37,7 @@ class Writing {
 
   const Message* message_ = nullptr;  // under way
   CopyOffer offer_;
-  Pieces pieces_;
+  CopyPieces pieces_;
   SpanCursor memory_;
   std::size_t place_ = 0;  // of the cursor
   std::size_t written_bytes_ = 0;
