@@ -20,7 +20,7 @@ def end_codes(name: str) -> list[int]:
         subprocess.Popen([sys.executable, str(SCRIPT), name], env=rank_environment(rank, 2, port)) for rank in range(2)
     ]
     try:
-        return [rank.wait(280) for rank in ranks]
+        return [rank.wait(100) for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()

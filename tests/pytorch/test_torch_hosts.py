@@ -30,7 +30,7 @@ def test_two_hosts_of_two_under_torchrun(nics: str) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=4", f"--master-port={free_port()}"]
     job = subprocess.run(
         [*command, str(SCRIPT)], env={**os.environ, "OMP_NUM_THREADS": "1", **emulated}, capture_output=True, text=True,
-        timeout=240, check=False,
+        timeout=110, check=False,
     )  # fmt: skip
     assert all_done(job.stdout), job.stdout + job.stderr[-5000:]
 

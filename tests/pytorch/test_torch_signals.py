@@ -17,7 +17,6 @@ from torch_jobs import free_port, rank_environment
 
 SCRIPT = Path(__file__).parent / "torch_signals.py"
 AT_MOST_S = 60.0  # a wait that hears nothing lasts 100
-FIRST_S = 240.0  # of what is said before a wait, by ranks that may have to import torch
 
 
 class Ranks:
@@ -40,12 +39,12 @@ class Ranks:
         stdin.write(f"{line}\n".encode())
         stdin.flush()
 
-    def line_of(self, rank: int, at_most_s: float = AT_MOST_S) -> str:
+    def line_of(self, rank: int) -> str:
         out = self.ranks[rank].stdout
         assert out is not None
         with selectors.DefaultSelector() as selector:
             selector.register(out, selectors.EVENT_READ)
-            until = time.monotonic() + at_most_s
+            until = time.monotonic() + AT_MOST_S
             while b"\n" not in self.said[rank]:
                 assert selector.select(max(until - time.monotonic(), 0)), f"rank {rank} says nothing"
                 more = os.read(out.fileno(), 4096)
@@ -84,8 +83,8 @@ def test_every_wait_hears_signals(ranks: Ranks, way: str) -> None:
     waiting = ranks.ranks[1].pid
     for rank in range(2):
         ranks.tell(rank, way)
-    assert ranks.line_of(0, FIRST_S) == "away"
-    assert ranks.line_of(1, FIRST_S) == "waiting"
+    assert ranks.line_of(0) == "away"
+    assert ranks.line_of(1) == "waiting"
     time.sleep(0.2)  # most often it is in the call then, and what comes before lets handlers run as well
     os.kill(waiting, signal.SIGUSR1)
     assert ranks.line_of(1) == "heard"
@@ -106,7 +105,7 @@ def test_handler_that_gives_groups_back(ranks: Ranks, kept: list[Ranks]) -> None
     kept.clear()
     try:
         ranks.tell(1, "handler ends all")
-        assert ranks.line_of(1, FIRST_S) == "waiting"
+        assert ranks.line_of(1) == "waiting"
         time.sleep(0.2)
         os.kill(ranks.ranks[1].pid, signal.SIGTERM)
         assert ranks.line_of(1) == "destroyed"

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 folder, life = Path(sys.argv[1]), os.environ["TORCHELASTIC_RESTART_COUNT"]
-dist.init_process_group("lanecast", timeout=timedelta(seconds=100))
+dist.init_process_group("lanecast", timeout=timedelta(seconds=30))
 rank = dist.get_rank()
 torch.manual_seed(0)
 model = DistributedDataParallel(torch.nn.Linear(400, 400))
@@ -27,7 +27,7 @@ except RuntimeError as error:
     raise
 # Once more over the same store, whose keys the first group must have cleared.
 dist.destroy_process_group()
-dist.init_process_group("lanecast", timeout=timedelta(seconds=100))
+dist.init_process_group("lanecast", timeout=timedelta(seconds=30))
 x = torch.ones(1)
 dist.all_reduce(x)
 (folder / f"done-{rank}-{life}").write_text(str(int(x)))

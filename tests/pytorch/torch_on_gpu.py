@@ -265,7 +265,7 @@ def check_refusals() -> None:
 
 def check_a_peer_that_does_not_call() -> None:
     """A group of its own, with a short timeout: the error is raised by who waits on the host, and by later calls."""
-    group = dist.new_group(timeout=timedelta(seconds=10))  # also of the first call, which opens the GPU
+    group = dist.new_group(timeout=timedelta(seconds=3))
     x = there(own())
     dist.all_reduce(x, group=group)
     x.cpu()  # see check_abort
@@ -312,7 +312,7 @@ def check_timeout_that_is_set() -> None:
 
 
 def check_timeout_of_a_split() -> None:
-    half = dist.group.WORLD.split_group(list(ranks()), timeout=timedelta(seconds=15), group_name="as large")
+    half = dist.group.WORLD.split_group(list(ranks()), timeout=timedelta(seconds=2), group_name="as large")
     x = there(own())
     half.allreduce([x]).wait()
     x.cpu()
@@ -330,9 +330,9 @@ def check_timeout_of_a_call_is_no_others() -> None:
     x = there(own())
     dist.all_reduce(x, group=group)
     x.cpu()
-    group.allreduce([own()], within(10)).wait()
+    group.allreduce([own()], within(1)).wait()
     if me() > 0:
-        time.sleep(12)
+        time.sleep(3)
     y = there(own())
     dist.all_reduce(y, group=group)
     same(y.cpu(), total())
@@ -341,7 +341,7 @@ def check_timeout_of_a_call_is_no_others() -> None:
 
 def wait_for_one_that_is_killed() -> str:
     """What rank 0 hears of it."""
-    group = dist.new_group(timeout=timedelta(seconds=30))
+    group = dist.new_group(timeout=timedelta(seconds=10))
     x = there(own())
     dist.all_reduce(x, group=group)
     x.cpu()
@@ -354,11 +354,9 @@ def wait_for_one_that_is_killed() -> str:
 
 def _call_until_heard(x: torch.Tensor, group: dist.ProcessGroup) -> None:
     """Between hosts the word of an abort comes by the network, and a call may have been enqueued before."""
-    until = time.monotonic() + (ENDS_BY_S if "LANECAST_HOST" in os.environ else 0)
-    dist.all_reduce(x, group=group)
-    while time.monotonic() < until:
-        time.sleep(0.02)
+    for _ in range(100 if "LANECAST_HOST" in os.environ else 1):
         dist.all_reduce(x, group=group)
+        time.sleep(0.02)
 
 
 def check_abort() -> None:

@@ -87,8 +87,8 @@ HEARD_BY_PEER = ("all_reduce", "barrier", "split", "new_group", "first group")
 
 def wait_in_vain(way: str, group: Any) -> None:
     signal.signal(signal.SIGUSR1, lambda *_: say("heard"))
+    say("waiting")
     try:
-        say("waiting")
         WAYS[way](group)
         say("ended")
     except KeyboardInterrupt:
