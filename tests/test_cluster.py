@@ -74,7 +74,7 @@ def test_hosts_are_separate_and_ranks_pinned(
         assert name in facts["mpi"]
     numbers = [number for pair in said[0]["traffic"].values() for number in pair]
     assert min(numbers) > 5 * MIB  # half of a host's 8 MiB, and of what the all-reduce moves
-    assert max(numbers) < 1.3 * min(numbers)  # what a busy machine sends again counts
+    assert max(numbers) < 1.1 * min(numbers)
 
 
 def test_a_flat_ring_uses_one_nic_in_each_direction(cluster: Cluster, capfd: pytest.CaptureFixture[str]) -> None:
@@ -125,8 +125,8 @@ def test_bench_prints_the_bound_that_it_has_measured(
         assert row["wrong"] == 0
         assert row["run"]["hosts"] == 2
         # Of 2 NICs × 50 MB/s headers take a little, and a busy machine may take any part; a receiver that it holds up
-        # finds more than they carry in the time it sees. What goes past them, by the memory, comes at some GB/s.
-        assert 0 < row["goodput_GBps"] < 0.2
+        # finds more than they carry in the time it sees. Bytes that counted twice would make some 0.19.
+        assert 0 < row["goodput_GBps"] < 0.15
         assert row["bound_us"] == pytest.approx(row["bytes"] / 2 / row["goodput_GBps"] / 1e3)
         assert sum(nic["received"] for nic in row["nic_bytes"].values()) > row["bytes"] / 2
 
@@ -144,9 +144,8 @@ def test_one_rank_fills_both_nics_evenly(cluster: Cluster, tmp_path: Path) -> No
     [row] = json.loads(file.read_text())
     assert (row["transports"], row["wrong"]) == ("ucx", 0)
     first, second = (row["nic_bytes"][nic]["sent"] for nic in ("eth0", "eth1"))
-    # Of chunks of 1 MiB 64 KiB go ahead through the first: with equal shares of the rest it would have 53 %,
-    # which is 13 % more than the other.
-    assert first == pytest.approx(second, rel=0.06)
+    # Of chunks of 1 MiB 64 KiB go ahead through the first: with equal shares of the rest it would have 53 %.
+    assert first == pytest.approx(second, rel=0.03)
 
 
 def gone(pid: int) -> bool:
