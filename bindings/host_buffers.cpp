@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host_buffers.h"
 
-#include <cstring>
-#include <string_view>
+#include <cstdint>
 
 #include "base/dtype.h"
 
@@ -19,15 +18,36 @@ bool is_plain_array(nb::handle object) {
 
 /// By the letter that the buffer protocol has for one of numpy's own types in this machine's order of bytes.
 std::optional<DType> dtype_of(const Py_buffer& view) {
-  const std::string_view format = view.format ? view.format : "B";
-  if (format.size() != 1) return {};
-  const auto sized = [&](std::string_view letters, std::string_view kind) -> std::optional<DType> {
-    if (letters.find(format[0]) == std::string_view::npos) return {};
-    return dtype_from(std::string(kind) + std::to_string(8 * view.itemsize));
-  };
-  if (const auto found = sized("efd", "float")) return found;
-  if (const auto found = sized("bhilq", "int")) return found;
-  return sized("BHILQ", "uint");
+  static_assert(sizeof(long) == sizeof(std::int64_t));
+  if (!view.format || view.format[0] == '\0' || view.format[1] != '\0') return {};
+  switch (view.format[0]) {
+    case 'e':
+      return DType::float16;
+    case 'f':
+      return DType::float32;
+    case 'd':
+      return DType::float64;
+    case 'b':
+      return DType::int8;
+    case 'h':
+      return DType::int16;
+    case 'i':
+      return DType::int32;
+    case 'l':
+    case 'q':
+      return DType::int64;
+    case 'B':
+      return DType::uint8;
+    case 'H':
+      return DType::uint16;
+    case 'I':
+      return DType::uint32;
+    case 'L':
+    case 'Q':
+      return DType::uint64;
+    default:
+      return {};
+  }
 }
 
 }  // namespace

@@ -84,11 +84,8 @@ void Outgoing::read_notes(std::vector<Message*>& done) {
 
 void Outgoing::finish_read(const Sending& sending, std::vector<Message*>& done) {
   const Message& message = *sending.message;
-  if (is_worth_a_choice(message)) {
-    const Writing::Part mine = writing_.part_of(message);
-    ways_.written(message, mine.bytes, mine.ns);
-  }
-  writing_.end(message);
+  const Writing::Part mine = writing_.end(message);
+  if (is_worth_a_choice(message)) ways_.written(message, mine.bytes, mine.ns);
   finish(sending, done);
 }
 

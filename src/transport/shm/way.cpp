@@ -28,10 +28,6 @@ bool is_later(const Message& message) { return message.tag > 0 && message.tag < 
 
 double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; }
 
-double part(std::size_t bytes, const Message& message) {
-  return static_cast<double>(bytes) / static_cast<double>(message.bytes);
-}
-
 }  // namespace
 
 bool is_worth_a_choice(const Message& message) {
@@ -92,16 +88,18 @@ void Ways::streamed(const Message& message, std::optional<std::int64_t> ns) {
 
 void Ways::read(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
   Habit& habit = habits_[sort_of(message)];
-  if (ns && bytes > 0) habit.reads.learn(*ns, bytes);
-  habit.read_part = follow(habit.read_part, part(bytes, message));
+  habit.reads.learn(message, bytes, ns);
   ++habit.read;
   came(habit);
 }
 
 void Ways::written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
-  Habit& habit = habits_[sort_of(message)];
-  if (ns && bytes > 0) habit.writes.learn(*ns, bytes);
-  habit.written_part = follow(habit.written_part, part(bytes, message));
+  habits_[sort_of(message)].writes.learn(message, bytes, ns);
+}
+
+void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
+  if (ns && bytes > 0) pace.learn(*ns, bytes);
+  share = follow(share, static_cast<double>(bytes) / static_cast<double>(message.bytes));
 }
 
 void Ways::came(Habit& habit) {

@@ -57,10 +57,18 @@ class Ways {
   void written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
 
  private:
+  /// What this rank copies of messages that are read, as their receiver or as their sender.
+  struct ReadShare {
+    double share;  // of a message, of late
+    Pace pace = {};
+
+    double cost() const { return share * pace.cost(); }
+    void learn(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
+  };
   struct Habit {
-    Pace copies_in, copies_out, reads, writes;
-    double read_part = 1, written_part = 0;  // of a message that is read: what this rank copies, as receiver and sender
-    double sent_share = 0;                   // bytes that this rank sends for each that it receives, of late, at most 1
+    Pace copies_in, copies_out;
+    ReadShare reads{1}, writes{0};
+    double sent_share = 0;  // bytes that this rank sends for each that it receives, of late, at most 1
     std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
     std::size_t streamed = 0, read = 0;                // messages that came
     std::size_t since_retry = 0;
@@ -69,7 +77,7 @@ class Ways {
     /// Per byte of a stream that is received. The rank copies into rings as well, as far as it also sends; the copies
     /// of its senders are made meanwhile and cost it nothing.
     double stream_cost() const { return copies_out.cost() + sent_share * copies_in.cost(); }
-    double read_cost() const { return read_part * reads.cost() + sent_share * written_part * writes.cost(); }
+    double read_cost() const { return reads.cost() + sent_share * writes.cost(); }
   };
   std::size_t trials_of(const Message& message) const;
   static ShmWay next_way(Habit& habit, std::size_t trials);

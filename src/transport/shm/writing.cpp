@@ -35,13 +35,10 @@ void Writing::write() {
   claims_.wrote();
 }
 
-Writing::Part Writing::part_of(const Message& message) const {
+Writing::Part Writing::end(const Message& message) {
   if (message_ != &message) return {};
+  message_ = nullptr;
   return {written_bytes_, timed_ ? std::optional(copies_ns_) : std::nullopt};
-}
-
-void Writing::end(const Message& message) {
-  if (message_ == &message) message_ = nullptr;
 }
 
 }  // namespace lanecast::shm

@@ -26,9 +26,8 @@ class Writing {
     std::size_t bytes = 0;           // that this rank has written
     std::optional<std::int64_t> ns;  // what that took, where it has looked at the clock
   };
-  Part part_of(const Message& message) const;
   /// The receiver has it whole.
-  void end(const Message& message);
+  Part end(const Message& message);
 
  private:
   PieceClaims& claims_;
