@@ -50,6 +50,28 @@ assert Communicator is lanecast.Communicator
     assert ended.returncode == 0, ended.stderr
 
 
+def test_a_subcommand_waits_for_no_other() -> None:
+    """Each rank of a job is a process that imports one."""
+    program = """
+import sys
+sys.argv = ["lanecast", *sys.argv[1:]]
+from lanecast.cli import main
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code
+print(*sys.modules, file=sys.stderr)
+"""
+
+    def imported(*words: str) -> set[str]:
+        command = [sys.executable, "-c", program, *words]
+        return set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())
+
+    assert not {"numpy", "lanecast.bench"} & imported("--version")
+    assert not {"lanecast.scale", "lanecast.cli.learn"} & imported("bench", "--help")
+    assert {"lanecast.scale", "lanecast.cli.learn"} <= imported("--help")
+
+
 def test_a_fork_beside_a_running_mpi_imports_what_opens_it_alone() -> None:
     program = """
 import os, sys, types

@@ -2,26 +2,62 @@
 """The command `lanecast`; one file per subcommand: its options, and a call of the package that does the work.
 
 Nothing but the console script comes in here, and no other package imports it: what measures is `lanecast.bench`, what
-learns `lanecast.learn`, what simulates `lanecast.scale`. Begin with the `app` below, which lists the subcommands.
+learns `lanecast.learn`, what simulates `lanecast.scale`. Begin with `COMMANDS` below.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import signal
 import sys
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from lanecast import _core, launch
-from lanecast.cli import bench, bench_train, cluster, compose, demo, explain, info, learn, plan, scale, trace, tune
+
+COMMANDS = ("demo", "explain", "info", "scale", "trace", "tune", "bench", "cluster", "compose", "learn", "plan")
+_MARKUP: Final = "markdown"  # reflows paragraphs, and takes nothing in brackets for a style
+
+
+class _Imported(Mapping[str, Any]):
+    """Subcommands by name; one is imported when it is asked for.
+
+    All of them take most of a second, and each rank of a job is a process that needs one.
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            raise KeyError(name)
+        module, parent = importlib.import_module(f"lanecast.cli.{name}"), typer.Typer(rich_markup_mode=_MARKUP)
+        if hasattr(module, "app"):
+            parent.add_typer(module.app, name=name)
+        else:
+            parent.command(name)(getattr(module, name))
+        return typer.main.get_group(parent).commands[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Commands(TyperGroup):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = _Imported()  # type: ignore[assignment]  # nobody adds one
+
 
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",  # reflows paragraphs, and takes nothing in brackets for a style
+    rich_markup_mode=_MARKUP,
     help="Hierarchical collective communication: plans that are proven before they run.",
 )
 
@@ -39,23 +75,6 @@ def _lanecast(
     ] = False,
 ) -> None:
     """The options that stand before a subcommand; `version` acts by its callback."""
-
-
-benches = typer.Typer(invoke_without_command=True)
-benches.callback()(bench.bench)
-benches.command("train")(bench_train.train)
-
-app.command("demo")(demo.demo)
-app.command("explain")(explain.explain)
-app.command("info")(info.info)
-app.command("scale")(scale.scale)
-app.command("trace")(trace.trace)
-app.command("tune")(tune.tune)
-app.add_typer(benches, name="bench")
-app.add_typer(cluster.app, name="cluster")
-app.add_typer(compose.app, name="compose")
-app.add_typer(learn.app, name="learn")
-app.add_typer(plan.app, name="plan")
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from lanecast.bench.pccl import Pccl
 from lanecast.bench.ppg.protocol import USUAL, Ppg
 from lanecast.bench.protocol import Protocol, SideBySide
 from lanecast.bench.settings import DEVICES, GPU_ROUND_S, GPU_SIZES, KNOWN, Backend, Settings, parse_backend
+from lanecast.cli import bench_train
 
 PROTOCOLS = ("backends", "hiccl", "pccl", "ppg")
 
@@ -190,3 +191,8 @@ def _protocol(name: str, given: dict[str, Any], heatmap: Path | None, on_gpu: bo
     if name == "ppg":
         return Ppg.parse(given["processes-per-gpu"], shared_cores=given["shared-cores"])
     return SideBySide(GPU_SIZES) if on_gpu else SideBySide()
+
+
+app = typer.Typer(invoke_without_command=True)
+app.callback()(bench)
+app.command("train")(bench_train.train)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
@@ -61,6 +60,8 @@ def train(  # noqa: PLR0913, PLR0917  one per option
                 found[name].append(trial)
                 progress.print(f"  {trial['tokens_per_s']:.0f} tokens/s, {trial['step_s']:.3f} s a step")
         rows += [training.row_of(strategy, name, found[name], found[baseline]) for name in names]
+    from importlib import metadata
+
     lanecast_version = f"lanecast {_core.VERSION} ({machine.git_commit() or 'installed'})"
     out.print(f"machine   {_core.cpu_model()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     out.print(f"software  torch {metadata.version('torch')}, {lanecast_version}")
