@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import functools
 import hashlib
 import re
@@ -52,13 +53,18 @@ def _built(build: Callable[[Path], None], *names: str) -> Path:
     for path in _sources():
         digest.update(path.read_bytes())
     folder = BUILD / digest.hexdigest()[:16]
-    if not (folder / names[-1]).exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as temporary:  # other tests may build it at the same time
-            build(Path(temporary))
-            for name in names:
-                (Path(temporary) / name).rename(folder / name)
-    return folder / names[-1]
+    last = folder / names[-1]
+    if last.exists():
+        return last
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{names[-1]}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # it takes a minute: who else needs it waits
+        if not last.exists():
+            with tempfile.TemporaryDirectory(dir=folder) as temporary:
+                build(Path(temporary))
+                for name in names:
+                    (Path(temporary) / name).rename(folder / name)
+    return last
 
 
 def _compile(source: str, into: Path, *flags: str) -> str:

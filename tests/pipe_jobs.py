@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import faulthandler
-import multiprocessing
 import os
 import signal
 import tempfile
@@ -17,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import lanecast
+from ranks import fork_server
 
-# A fork server forks from a process that has no threads and has imported already what every rank needs.
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["numpy", "pytest", "lanecast"])
+_CONTEXT = fork_server()
 # Longer than the deadline of any job, so that a rank which hangs is heard of in the library's words where it has some.
 PATIENCE_S = 200.0
 Tell = Callable[[Any], None]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.context
 import os
 import pickle
 import select
@@ -42,6 +43,13 @@ class Rank:
 
 
 RankMain = Callable[[Rank], Any]
+
+
+def fork_server() -> multiprocessing.context.ForkServerContext:
+    """It forks from a process that has no threads and has imported already what every rank needs."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["numpy.random", "pytest", "lanecast.communicator", "lanecast.startup"])
+    return context
 
 
 def in_threads(size: int, main: RankMain, dying: Collection[int] = ()) -> list[Any]:
@@ -113,9 +121,7 @@ def _serve(hubs: list[multiprocessing.connection.Connection], dying: Collection[
 
 def in_processes(size: int, main: RankMain, dying: Collection[int] = ()) -> list[Any]:
     """Run main, which must pickle, on `size` processes of this host and return their results."""
-    # A fork server forks from a process that has no threads and has imported already what every rank needs.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["numpy", "pytest", "lanecast"])
+    context = fork_server()
     hubs, processes = [], []
     for rank in range(size):
         here, there = context.Pipe()

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "block.h"
 
-#include <sched.h>
 #include <ucontext.h>
 
 #include <array>
@@ -14,6 +13,8 @@
 #include <random>
 #include <thread>
 #include <vector>
+
+#include "patience.h"
 
 #ifdef GPU_HOST_TSAN
 #include <sanitizer/tsan_interface.h>
@@ -31,9 +32,6 @@ constexpr std::size_t kStackBytes = 256 << 10;
 constexpr std::size_t kStackBytes = 32 << 10;
 #endif
 constexpr std::size_t kStacksKept = 8;  // of blocks
-/// Turns in which all wait for another block, before it leaves the cores to that. Few: on a busy machine a yield lasts
-/// as long as all others want to run, while who has slept goes on at once.
-constexpr int kPatience = 4;
 
 /// Stacks of all threads of a block, used again: to map their pages took most of a launch's time.
 class Stacks {
@@ -127,7 +125,7 @@ class Block {
     for (Thread& thread : threads_) start(thread);
     alive_ = static_cast<int>(threads_.size());
     std::minstd_rand random(block_index.x + 1);
-    for (int idle = 0; alive_ > 0;) {
+    for (Patience patience; alive_ > 0;) {
       Line turn;
       turn.add_all(ready_);
       if (turn.size == 0) std::abort();  // all stand at barriers that nobody opens
@@ -137,11 +135,10 @@ class Block {
         next = thread->next;  // it may go into another line
         resume(*thread);
       }
-      idle = spinning_ == turn.size ? idle + 1 : 0;
-      if (idle > kPatience)
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      else if (idle > 0)
-        sched_yield();
+      if (spinning_ == turn.size)  // all wait for another block
+        patience.wait();
+      else
+        patience = {};
     }
   }
 

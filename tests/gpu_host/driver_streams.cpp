@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, events, modules and launches of a driver without a GPU. A handle of null is the default stream.
+#include <sys/mman.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -8,6 +10,7 @@
 #include "block.h"
 #include "driver_state.h"
 #include "kernels.h"
+#include "patience.h"
 
 namespace gpu_host {
 namespace {
@@ -32,6 +35,18 @@ bool one_queue() {
   return connections != nullptr && std::strcmp(connections, "1") == 0;
 }
 
+/// Zeros instead of many bytes, whose pages come back when they are touched: most never are. Only files have that.
+bool drop(char* data, std::size_t bytes) {
+  constexpr std::uintptr_t kPage = 4096;
+  if (bytes < 64 * kPage) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(data), end = begin + bytes;
+  const std::uintptr_t first = (begin + kPage - 1) / kPage * kPage, last = end / kPage * kPage;
+  if (madvise(data + (first - begin), last - first, MADV_REMOVE) != 0) return false;
+  std::memset(data, 0, first - begin);
+  std::memset(data + (last - begin), 0, end - last);
+  return true;
+}
+
 template <class Word>
 int write_value(Queue* stream, std::uint64_t address, Word value) {
   return enqueue(stream, [=] { std::atomic_ref(*reinterpret_cast<Word*>(address)).store(value); });
@@ -42,7 +57,7 @@ int wait_value(Queue* stream, std::uint64_t address, Word value, unsigned flags)
   return enqueue(stream, [=] {
     const std::atomic_ref word(*reinterpret_cast<Word*>(address));
     const auto come = [&](Word now) { return flags == 0 ? std::make_signed_t<Word>(now - value) >= 0 : now == value; };
-    while (!come(word.load())) std::this_thread::yield();
+    for (Patience patience; !come(word.load());) patience.wait();
   });
 }
 
@@ -174,7 +189,9 @@ int cuStreamWaitValue64_v2(Queue* s, std::uint64_t at, std::uint64_t value, unsi
 
 int cuMemsetD8Async(std::uint64_t to, unsigned char value, std::size_t bytes, Queue* stream) {
   if (const int result = arranged("cuMemsetD8Async")) return result;
-  return enqueue(stream, [=] { std::memset(at(to), value, bytes); });
+  return enqueue(stream, [=] {
+    if (value != 0 || !drop(at(to), bytes)) std::memset(at(to), value, bytes);
+  });
 }
 int cuMemsetD32Async(std::uint64_t to, unsigned value, std::size_t words, Queue* stream) {
   return enqueue(stream, [=] { std::fill_n(reinterpret_cast<unsigned*>(to), words, value); });

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "device/gpu/driver.h"
 #include "device/gpu/kernels/formats.cuh"
 #include "driver_state.h"
+#include "patience.h"
 
 namespace gpu_host {
 namespace {
@@ -68,7 +68,7 @@ struct Comm {
       meeting->arrived = 0;
       ++meeting->round;
     }
-    while (meeting->round == round && !aborted) std::this_thread::yield();
+    for (Patience patience; meeting->round == round && !aborted;) patience.wait();
     return !aborted;
   }
 };
@@ -106,8 +106,10 @@ void add(const Comm& comm, std::size_t from, std::size_t bytes, int op, char* ou
 /// Messages of one communicator, all at once: those between two ranks in order, piece by piece.
 void carry(Comm& comm, const std::vector<Message>& messages) {
   std::vector<std::size_t> done(messages.size());
+  Patience patience;
   for (bool open = true; open && !comm.aborted;) {
     open = false;
+    bool moved = false;
     std::vector<std::pair<bool, int>> behind;  // an earlier one goes there, or comes from there
     for (std::size_t k = 0; k < messages.size(); ++k) {
       const Message& message = messages[k];
@@ -117,10 +119,8 @@ void carry(Comm& comm, const std::vector<Message>& messages) {
       behind.push_back(way);
       Mailbox& box =
           message.sends ? comm.meeting->mail[comm.rank][message.peer] : comm.meeting->mail[message.peer][comm.rank];
-      if ((box.full != 0) == message.sends) {
-        std::this_thread::yield();
-        continue;
-      }
+      if ((box.full != 0) == message.sends) continue;
+      moved = true;
       const std::size_t piece = std::min(kSlotBytes, message.bytes - done[k]);
       if (message.sends)
         std::memcpy(box.bytes, message.data + done[k], piece);
@@ -129,6 +129,10 @@ void carry(Comm& comm, const std::vector<Message>& messages) {
       box.full = message.sends ? 1 : 0;
       done[k] += piece;
     }
+    if (moved)
+      patience = {};
+    else if (open)
+      patience.wait();
   }
 }
 
@@ -178,7 +182,7 @@ int groups = 0;  // open ones; tests have one thread that makes calls
 
 /// As a communicator that blocks: returns when all have come.
 int wait_for_all(Handle handle) {
-  while ((*handle)->meeting->joined < (*handle)->size) std::this_thread::yield();
+  for (Patience patience; (*handle)->meeting->joined < (*handle)->size;) patience.wait();
   return kOk;
 }
 

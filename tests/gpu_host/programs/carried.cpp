@@ -13,6 +13,7 @@
 
 #include "../block.h"
 #include "../kernels.h"
+#include "../patience.h"
 #include "device/gpu/kernels/message_arguments.h"
 
 using namespace lanecast::gpu;
@@ -66,7 +67,7 @@ void tell(u64& word, u64 value) { std::atomic_ref(word).store(value, std::memory
 void carry(Half& here, Half& there) {
   u64 next = 0;
   const auto until = [](const auto& come) {
-    while (!come()) std::this_thread::yield();
+    for (gpu_host::Patience patience; !come();) patience.wait();
   };
   for (u32 n = 0; n < kCount; ++n) {
     SlotNews& said = here.flags[0].arrived[next % kCarriedSlots];
