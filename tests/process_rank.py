@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a job under mpiexec: many communicators, many cases on each, since starting a job takes long.
 
-Arguments: pairs of topology and transports, "-" for a default. Prints what is wrong, then how much it has tried.
+Arguments: how many cases to try ("all", or "some": each algorithm, with some counts), then pairs of topology and
+transports, "-" for a default. Prints what is wrong, then how much it has tried.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def cases(comm: Communicator) -> Iterator[Case]:
                 yield Case(kind, shapes[3], algorithm, dtype, op if kind in REDUCING else "sum")
 
 
-def try_out(comm: Communicator) -> tuple[list[str], int]:
-    some = list(cases(comm))
+def try_out(comm: Communicator, every: int) -> tuple[list[str], int]:
+    some = list(cases(comm))[::every]
     wrong, messages = all_cases(comm, (0, 1000, 200_003))
     wrong += run_cases(comm, some)
     child = comm.split(comm.rank % 2, key=-comm.rank)
@@ -86,11 +87,11 @@ def try_out(comm: Communicator) -> tuple[list[str], int]:
 
 
 def main(arguments: list[str]) -> None:
-    total = 0
-    for topology, transports in zip(arguments[::2], arguments[1::2], strict=True):
+    total, every = 0, {"all": 1, "some": 4}[arguments[0]]
+    for topology, transports in zip(arguments[1::2], arguments[2::2], strict=True):
         options = {"topology": topology, "transports": transports}
         comm = lanecast.init(timeout_s=60.0, **{name: value for name, value in options.items() if value != "-"})
-        wrong, tried = try_out(comm)
+        wrong, tried = try_out(comm, every)
         total += tried
         for line in wrong[:5]:
             print(f"{topology} over {transports}: {line}", flush=True)

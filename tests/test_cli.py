@@ -205,7 +205,9 @@ def test_bench_of_one_rank_to_all_and_back(flags: list[str], tmp_path: Path) -> 
 
 
 @needs_mpi
-@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3", "float8_e5m2"])
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", *(pytest.param(name, marks=pytest.mark.slow) for name in ("float8_e4m3", "float8_e5m2"))]
+)
 def test_bench_of_what_mpi_does_not_reduce(dtype: str, tmp_path: Path) -> None:
     done = run(
         "bench", "--collectives", "all_gather,all_reduce", "--topology", "2x2", "--sizes", "4K", "--rounds", "1",

@@ -38,18 +38,20 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_variable_makes_hosts_of_a_launchers_ranks(folders: Path) -> None:
-    output = mpich(4, [sys.executable, PROCESS_RANK, "-", "-", "2x2", "emulated"], LANECAST_GPU_NICS=f"{NICS},2")
+    output = mpich(
+        4, [sys.executable, PROCESS_RANK, "some", "-", "-", "2x2", "emulated"], LANECAST_GPU_NICS=f"{NICS},2"
+    )
     assert output.count(" calls") == 4
     assert len(list(folders.glob("lanecast-nics-*"))) <= 1  # its NIC processes leave it after some seconds
 
 
 def test_the_same_under_open_mpi() -> None:
-    output = openmpi(2, [str(OPENMPI / "python"), PROCESS_RANK, "2x1", "emulated"], LANECAST_GPU_NICS=NICS)
+    output = openmpi(2, [str(OPENMPI / "python"), PROCESS_RANK, "some", "2x1", "emulated"], LANECAST_GPU_NICS=NICS)
     assert output.count(" calls") == 2
 
 
 def test_ranks_that_a_script_starts_find_each_other() -> None:
-    program = ["bash", "-c", '"$@"; exit $?', "-", sys.executable, PROCESS_RANK, "-", "-", "2x1", "emulated"]
+    program = ["bash", "-c", '"$@"; exit $?', "-", sys.executable, PROCESS_RANK, "some", "-", "-", "2x1", "emulated"]
     assert mpich(2, program, LANECAST_GPU_NICS=NICS).count(" calls") == 2
 
 

@@ -53,8 +53,8 @@ def test_the_library_holds_the_source_as_it_is() -> None:
     assert _core.gpu_kernel_files() == files
 
 
-# Each takes two to three minutes on two busy cores. `make test` compiles the package's PTX (test_gpu_package.py).
-@pytest.mark.long
+# Each takes two to three minutes on two busy cores.
+@pytest.mark.slow
 @needs_nvrtc
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("gpu", ["sm_75", "sm_80", "sm_90", "sm_100"])
@@ -69,7 +69,7 @@ def nvcc() -> str | None:
     return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 
 
-@pytest.mark.long  # see above
+@pytest.mark.slow  # see above
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(nvcc() is None, reason="no nvcc")
 def test_nvcc_takes_the_source(tmp_path: Path) -> None:

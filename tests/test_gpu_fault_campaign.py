@@ -218,7 +218,10 @@ FEW = {
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("way", FEW)
+@pytest.mark.parametrize(
+    "way",
+    ["ucx", "emulated, direct", *(pytest.param(way, marks=pytest.mark.slow) for way in ("emulated", "ucx lanes"))],
+)
 def test_faults_amid_calls(way: str, kernel_cache: str, tmp_path: Path) -> None:
     figures, (place, kinds) = Figures(), FEW[way]
     figures.judge(WAYS[way], *provoke(drawn(1, place, kinds), WAYS[way], tmp_path, kernel_cache))

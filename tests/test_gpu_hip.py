@@ -87,7 +87,7 @@ needs_hiprtc = pytest.mark.skipif(not has_hiprtc(), reason="no hipRTC; Debian's 
 
 
 @needs_hiprtc
-@pytest.mark.long  # a minute and a half; .ci/run has it
+@pytest.mark.slow  # a minute and a half
 @pytest.mark.timeout(600)
 def test_hiprtc_takes_the_source() -> None:
     expect_kernels_of("gfx90a", _core.gpu_machine_code("gfx90a", [], ""))

@@ -13,6 +13,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow  # its kernels are compiled for a minute
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_protocol(name: str) -> None:

@@ -68,7 +68,8 @@ def what_is_said(
 
 
 PLACES = [
-    (3, EACH_TIME, "", None),
+    (3, FEW, "", None),
+    pytest.param(3, EACH_TIME, "", None, marks=pytest.mark.slow),
     pytest.param(4, FEW, "2x2", None, marks=pytest.mark.long),  # with groups of two ranks
     pytest.param(4, FEW, "2x2", "aabb", marks=pytest.mark.long),
 ]

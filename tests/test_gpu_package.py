@@ -296,7 +296,11 @@ def packaged_code(folder: Path, target: str) -> bytes:
 @needs_nvrtc
 @pytest.mark.timeout(3600)  # NVRTC compiles them all, for minutes where the machine is busy
 @pytest.mark.parametrize(
-    "target", [t if t == "compute_100" else pytest.param(t, marks=pytest.mark.long) for t in listed_targets()]
+    "target",
+    [
+        pytest.param(target, marks=pytest.mark.slow if target == "compute_100" else pytest.mark.long)
+        for target in listed_targets()
+    ],
 )
 def test_the_build_makes_code_for_each_listed_target(builder: Path, folder: Path, target: str) -> None:
     nvrtc = _core.gpu_compiler(False, lanecast.gpu_libraries.folders())[1]

@@ -170,7 +170,9 @@ LONG = (8 << 20) + 3  # elements, of which few blocks move so many by the copy e
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(("size", "guard"), [(2, ALIGNED), (3, ALIGNED), (2, 3)])
+@pytest.mark.parametrize(
+    ("size", "guard"), [(2, ALIGNED), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((3, ALIGNED), (2, 3)))]
+)
 def test_long_sums(size: int, guard: int, kernel_cache: str) -> None:
     cases = [
         Case("all_reduce", (count,), "peer_two_shot", dtype, op, in_place=True)

