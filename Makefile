@@ -27,7 +27,7 @@ TORCH := .venv-torch/.installed
 NEED_TORCH := tests/pytorch tests/test_dlpack.py tests/test_gpu_bench.py tests/test_gpu_tune.py
 # Any that is not older than 2.11; its build for the CPU is enough for the tests.
 TORCH_VERSION ?= 2.13.0
-# Tests at a time, two for a core: many wait. What a worker begins with is consecutive and shares its fixtures.
+# Tests at a time: many of them wait. What a worker begins with is consecutive and shares its fixtures.
 WORKERS ?= 4
 
 # Folders are listed beside their files because their time changes when a file is removed.

@@ -76,7 +76,8 @@ def cases(comm: Communicator) -> Iterator[Case]:
 
 
 def try_out(comm: Communicator, every: int) -> tuple[list[str], int]:
-    some = list(cases(comm))[::every]
+    # Calls of nothing would fall in step with the choice, and leave little else.
+    some = [case for case in cases(comm) if every == 1 or any(case.counts)][::every]
     wrong, messages = all_cases(comm, (0, 1000, 200_003))
     wrong += run_cases(comm, some)
     child = comm.split(comm.rank % 2, key=-comm.rank)

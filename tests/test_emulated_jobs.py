@@ -37,10 +37,10 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_variable_makes_hosts_of_a_launchers_ranks(folders: Path) -> None:
-    output = mpich(
-        4, [sys.executable, PROCESS_RANK, "some", "-", "-", "2x2", "emulated"], LANECAST_GPU_NICS=f"{NICS},2"
-    )
+@pytest.mark.parametrize("cases", ["some", pytest.param("all", marks=pytest.mark.slow)])
+def test_a_variable_makes_hosts_of_a_launchers_ranks(cases: str, folders: Path) -> None:
+    program = [sys.executable, PROCESS_RANK, cases, "-", "-", "2x2", "emulated"]
+    output = mpich(4, program, LANECAST_GPU_NICS=f"{NICS},2")
     assert output.count(" calls") == 4
     assert len(list(folders.glob("lanecast-nics-*"))) <= 1  # its NIC processes leave it after some seconds
 

@@ -88,7 +88,7 @@ needs_hiprtc = pytest.mark.skipif(not has_hiprtc(), reason="no hipRTC; Debian's 
 
 @needs_hiprtc
 @pytest.mark.slow  # a minute and a half
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_hiprtc_takes_the_source() -> None:
     expect_kernels_of("gfx90a", _core.gpu_machine_code("gfx90a", [], ""))
     with pytest.raises(

@@ -442,7 +442,7 @@ def test_sizes_that_were_rounded_up_share_a_row(tmp_path: Path) -> None:
     assert {cell["bytes"] for cell in cells} == {1 << 20, 3 << 19, 3 << 20}
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # draws all of them
 def test_figures_are_drawn_from_times(tmp_path: Path) -> None:
     path, folder = tmp_path / "t.sqlite", tmp_path / "figures"
     words = ["--machine", "perlmutter", "--closed-forms", "--ranks", "8,16", "--sizes", "1M,64M"]

@@ -74,7 +74,7 @@ def test_mistakes_are_refused(options: list[str], words: str) -> None:
     assert isinstance(done.exception, lanecast.UsageError)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # many jobs, and a picture
 def test_a_run_and_its_picture(tmp_path: Path) -> None:
     rows = tmp_path / "rows.json"
     options = [

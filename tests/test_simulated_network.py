@@ -44,7 +44,7 @@ def test_flows_take_as_long_as_simgrids(
     assert point.run(simulator, words).seconds == pytest.approx(simgrids, rel=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # dozens of simulated jobs
 def test_times_are_those_of_ranks_that_are_actors(simulator: Simulator) -> None:
     """Which of two messages that come at one moment is unpacked first is an accident, as in every schedule. It moves
     single hierarchies in chunks by up to 9 %, either way: in the mean by less than one, three quarters by less than 2.

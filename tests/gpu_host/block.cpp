@@ -125,7 +125,8 @@ class Block {
     for (Thread& thread : threads_) start(thread);
     alive_ = static_cast<int>(threads_.size());
     std::minstd_rand random(block_index.x + 1);
-    for (Patience patience; alive_ > 0;) {
+    // Short sleeps: where copy engines serve a kernel, turns that do work look like those that wait.
+    for (Patience patience(std::chrono::microseconds(200)); alive_ > 0;) {
       Line turn;
       turn.add_all(ready_);
       if (turn.size == 0) std::abort();  // all stand at barriers that nobody opens
@@ -138,7 +139,7 @@ class Block {
       if (spinning_ == turn.size)  // all wait for another block
         patience.wait();
       else
-        patience = {};
+        patience.end();
     }
   }
 

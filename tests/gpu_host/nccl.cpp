@@ -130,7 +130,7 @@ void carry(Comm& comm, const std::vector<Message>& messages) {
       done[k] += piece;
     }
     if (moved)
-      patience = {};
+      patience.end();
     else if (open)
       patience.wait();
   }

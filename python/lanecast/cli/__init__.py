@@ -51,6 +51,12 @@ class _Commands(TyperGroup):
         super().__init__(**options)
         self.commands = _Imported()  # type: ignore[assignment]  # nobody adds one
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*COMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return self.commands[cmd_name] if cmd_name in COMMANDS else None
+
 
 app = typer.Typer(
     cls=_Commands,
