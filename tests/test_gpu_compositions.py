@@ -66,18 +66,27 @@ def test_forms(size: int, topology: str, names: tuple[str, ...], kernel_cache: s
     expect(size, partial(each_form, names), kernel_cache, [], topology=topology)
 
 
-def lone_roots(comm: Communicator, _: Tell) -> list[str]:
-    wrong = []
+def lone_roots(comm: Communicator, _: Tell) -> tuple[list[str], list[str]]:
+    """What is wrong; and the shapes that were chosen."""
+    wrong, shapes, root = [], [], comm.size - 2
     for name in ("broadcast", "reduce", "all_reduce_by_broadcast"):
-        composition = form(name, comm.size, comm.size - 2, "sum")
-        counts = (200_001, 700_003)  # 1.6 MB by trees; 5.6 MB along a chain, but for the all-reduce
-        wrong += [wrong_in(comm, composition, [count], Knobs(), memory=on_gpu(comm)) for count in counts]
-    return [line for line in wrong if line]
+        composition = form(name, comm.size, root, "sum")
+        memory = on_gpu(comm)
+        described = composition._core.to_dict()
+        for count in (200_001, 700_003):  # 1.6 and 5.6 MB
+            wrong.append(wrong_in(comm, composition, [count], Knobs(), memory=memory))
+            output, source = (
+                memory.buffer(np.zeros(count * len(described[ends][comm.rank]), memory.dtype))
+                for ends in ("outputs", "inputs")
+            )
+            shapes.append(comm.compile(composition, output, source, counts=[count]).plan.algorithm)
+    return [line for line in wrong if line], shapes
 
 
 @pytest.mark.timeout(400)
 def test_what_one_root_sends_goes_along_a_chain(kernel_cache: str) -> None:
-    expect(3, lone_roots, kernel_cache, [], topology="3x1")
+    shapes = ["3", "3, ring 3", "3", "3, ring 3", "3", "3"]
+    expect(3, lone_roots, kernel_cache, ([], shapes), topology="3")
 
 
 def random_ones(comm: Communicator, _: Tell) -> list[str]:
