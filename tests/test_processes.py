@@ -37,7 +37,7 @@ def judge(output: str, ranks: int) -> None:
     assert not re.sub(closing, "", output).strip()
 
 
-def settings(ranks: int, cases: str = "all") -> list[str]:
+def settings(ranks: int, cases: str) -> list[str]:
     return [cases, *(word for pair in JOBS[ranks] for word in pair)]
 
 

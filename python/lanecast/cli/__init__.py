@@ -11,7 +11,6 @@ import importlib
 import io
 import signal
 import sys
-from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
 import typer
@@ -23,39 +22,25 @@ COMMANDS = ("demo", "explain", "info", "scale", "trace", "tune", "bench", "clust
 _MARKUP: Final = "markdown"  # reflows paragraphs, and takes nothing in brackets for a style
 
 
-class _Imported(Mapping[str, Any]):
-    """Subcommands by name; one is imported when it is asked for.
+class _Commands(TyperGroup):
+    """Imports a subcommand when it is asked for.
 
     All of them take most of a second, and each rank of a job is a process that needs one.
     """
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in COMMANDS:
-            raise KeyError(name)
-        module, parent = importlib.import_module(f"lanecast.cli.{name}"), typer.Typer(rich_markup_mode=_MARKUP)
-        if hasattr(module, "app"):
-            parent.add_typer(module.app, name=name)
-        else:
-            parent.command(name)(getattr(module, name))
-        return typer.main.get_group(parent).commands[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
-class _Commands(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands = _Imported()  # type: ignore[assignment]  # nobody adds one
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS]
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # what a misspelt one may mean
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return self.commands[cmd_name] if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            return None
+        module, parent = importlib.import_module(f"lanecast.cli.{cmd_name}"), typer.Typer(rich_markup_mode=_MARKUP)
+        if hasattr(module, "app"):
+            parent.add_typer(module.app, name=cmd_name)
+        else:
+            parent.command(cmd_name)(getattr(module, cmd_name))
+        return typer.main.get_group(parent).commands[cmd_name]
 
 
 app = typer.Typer(
