@@ -70,7 +70,8 @@ def test_hosts_are_separate_and_ranks_pinned(
     assert [facts["shared"] for facts in said] == [["of-node0"]] * 2 + [["of-node1"]] * 2
     for facts in said:
         assert facts["right"]
-        assert (facts["topology"], facts["transports"]) == ("2x2", "shm+mpi")
+        assert facts["topology"] == "2x2"
+        assert facts["transports"] in {"shm+mpi", "shm+ucx"}  # the latter where cores are to spare
         assert name in facts["mpi"]
     numbers = [number for pair in said[0]["traffic"].values() for number in pair]
     assert min(numbers) > 5 * MIB  # half of a host's 8 MiB, and of what the all-reduce moves

@@ -170,7 +170,10 @@ assert comm.transports == "shm+emulated", comm.transports
 """
 
 
-def test_a_cluster_with_nics_of_gpus(cluster: Cluster, folders: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_with_nics_of_gpus(
+    cluster: Cluster, folders: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANECAST_ALLOW_SHARED_GPU", "1")  # where there are some, but not four
     launcher = launch.find_launcher(MPICH)
     assert launcher is not None
     file = folders / "bytes.json"

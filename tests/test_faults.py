@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,10 @@ def test_rank_that_never_splits() -> None:
 def test_split_names_the_missing_rank_that_waits_for_no_other() -> None:
     ended = threading.Barrier(4, timeout=200)
 
-    def body(comm: Communicator) -> str:
+    def body(later_s: float, comm: Communicator) -> str:
         text = "all have come"
         try:
-            time.sleep(4.0 if comm.rank == 2 else 0)  # so that its deadline is a later one
+            time.sleep(later_s if comm.rank == 2 else 0)  # so that its deadline is a later one
             if comm.rank != 3:
                 comm.recv(np.ones(3), 3) if comm.rank == 2 else comm.split(0)
         except lanecast.Error as error:
@@ -109,9 +110,13 @@ def test_split_names_the_missing_rank_that_waits_for_no_other() -> None:
         ended.wait()
         return text
 
-    texts = lanecast.run_threads(4, body, timeout_s=8.0)
     waited = r"for rank 2, 3 in split \(call 1\) over loopback; rank 3 has not answered; is that rank alive"
-    assert all(re.search(waited, text) for text in texts[:2]), texts
+    for later_s in (1.0, 15.0):  # the former is enough where the machine is not too busy
+        texts = lanecast.run_threads(4, partial(body, later_s), timeout_s=2 * later_s)
+        if all(re.search(waited, text) for text in texts[:2]):
+            break
+    else:
+        pytest.fail(str(texts))
 
 
 def test_rank_that_makes_another_call() -> None:
@@ -179,19 +184,23 @@ def test_killed_rank_is_named_by_all_others(
 
 @pytest.mark.parametrize(("hosts", "lanes"), [("", "0"), ("abc", "0"), ("abc", "2")], ids=["shm", "ucx", "ucx-lanes"])
 def test_stopped_rank_runs_into_the_deadline(hosts: str, lanes: str) -> None:
-    job = PipeJob(3, calls_until_it_fails, hosts=hosts, environment={"LANECAST_UCX_LANES": lanes}, timeout_s=8.0)
-    assert [job.told(rank) for rank in range(3)] == ["ready"] * 3
-    time.sleep(0.3)
-    pid = job.processes[2].pid or 0
-    os.kill(pid, signal.SIGSTOP)
-    outcomes = [job.outcome(rank) for rank in (0, 1)]
-    os.kill(pid, signal.SIGKILL)
-    assert [outcome.error for outcome in outcomes] == ["TimeoutError"] * 2, outcomes
-    assert all(
-        re.search(r"for rank [\d, ]*\b2\b|rank 2,? (which )?has not answered", outcome.text) for outcome in outcomes
-    )
-    assert max(waited_s(outcome.text) for outcome in outcomes) < 16.0, outcomes
-    job.end()
+    named = r"for rank [\d, ]*\b2\b|rank 2,? (which )?has not answered"
+    for timeout_s in (4.0, 8.0, 30.0):  # in the former the one that goes on answers, if the machine is not too busy
+        settings = {"LANECAST_UCX_LANES": lanes}
+        job = PipeJob(3, calls_until_it_fails, hosts=hosts, environment=settings, timeout_s=timeout_s)
+        assert [job.told(rank) for rank in range(3)] == ["ready"] * 3
+        time.sleep(0.3)
+        pid = job.processes[2].pid or 0
+        os.kill(pid, signal.SIGSTOP)
+        outcomes = [job.outcome(rank) for rank in (0, 1)]
+        os.kill(pid, signal.SIGKILL)
+        job.end()
+        assert [outcome.error for outcome in outcomes] == ["TimeoutError"] * 2, outcomes
+        assert max(waited_s(outcome.text) for outcome in outcomes) < timeout_s + 8.0, outcomes
+        if all(re.search(named, outcome.text) for outcome in outcomes):
+            break
+    else:
+        pytest.fail(str(outcomes))
 
 
 def interrupted(comm: Communicator, tell: Tell) -> int:

@@ -23,6 +23,7 @@ from test_gpu_tune import profile_for
 H100 = "NVIDIA H100 80GB HBM3"
 MIB = 1 << 20
 TRIAL = 8  # calls of a size
+MULTICAST = {"GPU_HOST_MULTICAST": "1", "NCCL_NVLS_ENABLE": "1"}  # which a site may switch off
 pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
 
 
@@ -109,7 +110,7 @@ def tries(nccl_us: float, comm: Communicator, _: Tell) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("nccl_us", "faster"), [(40, "nccl"), (400, "peer_kernel")])
 def test_with_multicast_the_first_calls_of_a_size_try_both(nccl_us: float, faster: str, kernel_cache: str) -> None:
-    found = outcomes(3, partial(tries, nccl_us), kernel_cache, variables={"GPU_HOST_MULTICAST": "1"})
+    found = outcomes(3, partial(tries, nccl_us), kernel_cache, variables=MULTICAST)
     for outcome in found:
         assert outcome.text == ""
         said = "it may take multicast, so the first calls of this size try it"
@@ -130,11 +131,11 @@ def tries_nothing(options: dict[str, Any], comm: Communicator, _: Tell) -> int:
     ("size", "variables", "options"),
     [
         (3, {}, {}),
-        (2, {"GPU_HOST_MULTICAST": "1"}, {}),
-        (3, {"GPU_HOST_MULTICAST": "1", "NCCL_NVLS_ENABLE": "0"}, {}),
-        (3, {"GPU_HOST_MULTICAST": "1"}, {"reproducible": True}),
-        (3, {"GPU_HOST_MULTICAST": "1"}, {"algorithm": "peers"}),
-        (3, {"GPU_HOST_MULTICAST": "1"}, {"algorithm": "peer_kernel"}),
+        (2, MULTICAST, {}),
+        (3, {**MULTICAST, "NCCL_NVLS_ENABLE": "0"}, {}),
+        (3, MULTICAST, {"reproducible": True}),
+        (3, MULTICAST, {"algorithm": "peers"}),
+        (3, MULTICAST, {"algorithm": "peer_kernel"}),
     ],
 )
 def test_else_no_call_tries_it(

@@ -59,7 +59,7 @@ static_assert(ours::RequestParams::kCallback == UCP_OP_ATTR_FIELD_CALLBACK);
 static_assert(ours::RequestParams::kUserData == UCP_OP_ATTR_FIELD_USER_DATA);
 static_assert(ours::RequestParams::kDatatype == UCP_OP_ATTR_FIELD_DATATYPE);
 static_assert(ours::RequestParams::kFlags == UCP_OP_ATTR_FIELD_FLAGS);
-static_assert(ours::RequestParams::kReceiveInfo == UCP_OP_ATTR_FIELD_RECV_INFO);
+static_assert(ours::RequestParams::kAlwaysCallsBack == UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
 static_assert(ours::RequestParams::kBytes == ucp_dt_make_contig(1));
 static_assert(ours::RequestParams::kVectors == UCP_DATATYPE_IOV);
 static_assert(ours::RequestParams::kForceClose == UCP_EP_CLOSE_FLAG_FORCE);

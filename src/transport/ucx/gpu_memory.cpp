@@ -73,7 +73,7 @@ void GpuMemoryMap::name(const Ucp& ucp, std::span<const Span> message, RequestPa
   });
   if (found == mapped_.end()) return;
   params.memory_type = found->type;
-  if (!found->handle || !ucp.is_at_least(1, 13)) return;
+  if (!found->handle) return;
   params.field_mask |= RequestParams::kMemoryHandle;
   params.memory_handle = found->handle;
 }

@@ -133,9 +133,7 @@ void UcxLane::begin(LaneShare& share) {
   const auto [buffer, count] = buffer_of(share.memory, share.bytes);
   Request request = nullptr;
   if (share.receive) {
-    TagInfo at_once;
-    params.field_mask |= RequestParams::kReceiveInfo;
-    params.receive_info = &at_once;
+    params.field_mask |= RequestParams::kAlwaysCallsBack;
     params.callback.received = [](void* request, Status status, const TagInfo* info, void* user_data) {
       auto& received = *static_cast<LaneShare*>(user_data);
       received.arrived = info->length;
@@ -143,7 +141,6 @@ void UcxLane::begin(LaneShare& share) {
       received.lane->end(received, status);
     };
     request = worker_.ucp().ucp_tag_recv_nbx(worker_.handle(), buffer, count, share.tag, UINT64_MAX, &params);
-    if (status_of(request) != kInProgress) share.arrived = at_once.length;
   } else {
     params.callback.sent = [](void* request, Status status, void* user_data) {
       auto& sent = *static_cast<LaneShare*>(user_data);

@@ -103,9 +103,9 @@ void UcxTransport::take_shares() {
   shares_.clear();
 }
 
-void UcxTransport::started(MessageInPieces& transfer, ucx::Request request, std::size_t arrived) {
+void UcxTransport::started(MessageInPieces& transfer, ucx::Request request) {
   const ucx::Status status = ucx::status_of(request);
-  if (status != ucx::kInProgress) return ended(transfer, status, arrived);
+  if (status != ucx::kInProgress) return ended(transfer, status, 0);
   transfer.request = request;
 }
 
@@ -124,7 +124,7 @@ void UcxTransport::post_send(Message& message) {
   const auto [buffer, count] = ucx::buffer_of(memory, transfer.bytes);
   const ucx::Request request =
       worker_.ucp().ucp_tag_send_nbx(endpoint, buffer, count, tag_of(worker_.rank(), message.tag), &params);
-  started(transfer, request, 0);
+  started(transfer, request);
 }
 
 void UcxTransport::post_recv(Message& message) {
@@ -138,13 +138,12 @@ void UcxTransport::post_recv(Message& message) {
     received.transport->worker_.ucp().ucp_request_free(request);
     received.transport->ended(received, status, info->length);
   };
-  ucx::TagInfo at_once;
-  params.field_mask |= RequestParams::kReceiveInfo;
-  params.receive_info = &at_once;
+  params.field_mask |= RequestParams::kAlwaysCallsBack;
+  transfer.request = &transfer;  // until it calls back, which may be before the call returns
   const auto [buffer, count] = ucx::buffer_of(memory, transfer.bytes);
   const ucx::Request request = worker_.ucp().ucp_tag_recv_nbx(worker_.handle(), buffer, count,
                                                               tag_of(message.peer, message.tag), UINT64_MAX, &params);
-  started(transfer, request, at_once.length);
+  if (transfer.request) started(transfer, request);
 }
 
 std::string UcxTransport::describe_arrived(const PieceOutcome& piece) const {

@@ -91,7 +91,7 @@ class UcxTransport final : public Transport {
   MessageInPieces& begin(Message& message, bool receive);
   /// What this thread moves of it.
   std::span<const Span> own_part(const MessageInPieces& transfer) const;
-  void started(MessageInPieces& transfer, ucx::Request request, std::size_t arrived);
+  void started(MessageInPieces& transfer, ucx::Request request);
   void ended(MessageInPieces& transfer, ucx::Status status, std::size_t arrived);
   void ended(MessageInPieces& transfer, const PieceOutcome& piece);
   void take_shares();

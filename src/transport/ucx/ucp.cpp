@@ -2,11 +2,21 @@
 #include "transport/ucx/ucp.h"
 
 #include <array>
+#include <vector>
 
 #include "base/error.h"
 #include "transport/ucx/libraries.h"
 
 namespace lanecast::ucx {
+namespace {
+
+/// Two of them have no place in a process: the second would call the first one's parts.
+std::string newer_than(const std::string& in_use) {
+  const std::vector<Library> all = libraries(in_use);
+  return all.size() > 1 ? all[1].path : "that of libucx-cu12, say, which pip installs";
+}
+
+}  // namespace
 
 const Ucp& Ucp::loaded() {
   static constexpr std::array kNames{kLibraryName};
@@ -37,6 +47,10 @@ Ucp::Ucp(SharedLibrary library) : library_(std::move(library)) {
 #define LANECAST_LOAD(name) load(name, #name)
   LANECAST_LOAD(ucp_get_version_string);
   LANECAST_LOAD(ucp_get_version);
+  if (!is_at_least(kOldestMajor, kOldestMinor))
+    throw UsageError("UCX " + version() + " (" + path() + ") is older than " + std::to_string(kOldestMajor) + "." +
+                     std::to_string(kOldestMinor) + ", and would wait for ever where a peer has gone: name a newer " +
+                     "one in LANECAST_UCX_LIBRARY, " + newer_than(path()));
   LANECAST_LOAD(ucp_config_read);
   LANECAST_LOAD(ucp_config_modify);
   LANECAST_LOAD(ucp_config_print);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // UCP, the upper layer of UCX, as far as this library uses it: declared here, since no header is needed to build.
 //
-// Names, values and layouts are those of ucp/api/ucp.h and ucp_def.h of UCX 1.12 to 1.22, which grow at their ends
+// Names, values and layouts are those of ucp/api/ucp.h and ucp_def.h of UCX 1.14 to 1.22, which grow at their ends
 // only; a test compares them with the header where one is installed. Of structures whose fields are picked by a mask,
 // what comes after the last field that is used here is left out.
 #pragma once
@@ -15,6 +15,7 @@
 namespace lanecast::ucx {
 
 inline constexpr const char* kLibraryName = "libucp.so.0";
+inline constexpr unsigned kOldestMajor = 1, kOldestMinor = 14;
 
 using Context = struct ucp_context*;
 using WorkerHandle = struct ucp_worker*;
@@ -96,8 +97,8 @@ struct TagInfo {
 
 struct RequestParams {
   static constexpr std::uint32_t kCallback = 1 << 1, kUserData = 1 << 2, kDatatype = 1 << 3, kFlags = 1 << 4,
-                                 kMemoryType = 1 << 6, kReceiveInfo = 1 << 7;
-  static constexpr std::uint32_t kMemoryHandle = 1 << 8;          // since 1.13
+                                 kMemoryType = 1 << 6, kMemoryHandle = 1 << 8;
+  static constexpr std::uint32_t kAlwaysCallsBack = 1 << 16;      // of what is done at once, before the call returns
   static constexpr std::uint64_t kBytes = std::uint64_t{1} << 3;  // a contiguous type of 1 byte
   static constexpr std::uint64_t kVectors = 2;                    // of struct { void*; std::size_t; }
   static constexpr std::uint32_t kForceClose = 1 << 0;            // flags of ucp_ep_close_nbx
@@ -113,8 +114,8 @@ struct RequestParams {
   std::uint64_t datatype = 0;
   void* user_data = nullptr;
   void* reply_buffer = nullptr;
-  int memory_type = 0;  // the host's
-  TagInfo* receive_info = nullptr;
+  int memory_type = 0;              // the host's
+  TagInfo* receive_info = nullptr;  // releases before 1.16 do not fill it
   MemoryHandle memory_handle = nullptr;
 };
 

@@ -14,7 +14,6 @@
 namespace lanecast::ucx {
 namespace {
 
-constexpr unsigned kApiMajor = 1, kApiMinor = 12;
 constexpr auto kToClose = std::chrono::milliseconds(800);  // a second in all with the time for a farewell
 
 /// What was set here of the variables that say which NICs and transports UCX may use.
@@ -76,7 +75,7 @@ void Worker::open_ucx(std::string& address, const WorkerOptions& options) {
   context.features = ContextParams::kTagFeature | ContextParams::kActiveMessageFeature;
   if (options.sleeps) context.features |= ContextParams::kWakeUpFeature;
   context.estimated_num_eps = peers_.size();
-  const Status opened = ucp_->ucp_init_version(kApiMajor, kApiMinor, &context, settings.get(), &context_);
+  const Status opened = ucp_->ucp_init_version(kOldestMajor, kOldestMinor, &context, settings.get(), &context_);
   if (opened == kNoDevice) throw TransportError("UCX has no NIC or transport that it may use: " + told());
   ucp_->check(opened, "ucp_init");
 
@@ -134,7 +133,7 @@ std::string Worker::failure(int peer) const {
 void Worker::close_endpoints(const RequestParams& how) {
   std::vector<Request> closing;
   for (Peer& peer : peers_) close(peer, how, closing);
-  if (worker_) await(std::move(closing), kToClose);
+  if (worker_) await_closed(std::move(closing));
 }
 
 void Worker::close(Peer& peer, const RequestParams& how, std::vector<Request>& closing) {
@@ -164,7 +163,7 @@ void Worker::connect(std::span<const int> peers, std::chrono::milliseconds most)
       close(peers_[waits_for[k]], at_once(), closing);
     }
   closing.insert(closing.end(), late.begin(), late.end());
-  await(std::move(closing), kToClose);
+  await_closed(std::move(closing));
 }
 
 std::vector<Request> Worker::await(std::vector<Request> requests, std::chrono::milliseconds most) {
@@ -178,6 +177,10 @@ std::vector<Request> Worker::await(std::vector<Request> requests, std::chrono::m
   };
   progress_until(ended, most);
   return requests;
+}
+
+void Worker::await_closed(std::vector<Request> closing) {
+  for (const Request late : await(std::move(closing), kToClose)) ucp_->ucp_request_free(late);
 }
 
 void Worker::disconnect() { close_endpoints(at_once()); }

@@ -92,6 +92,8 @@ class Worker {
   void close(Peer& peer, const RequestParams& how, std::vector<Request>& closing);
   /// Drives UCX until all have ended or for as long as `most`; those that have not.
   std::vector<Request> await(std::vector<Request> requests, std::chrono::milliseconds most);
+  /// As long as a close may take. UCX keeps what is late, and asserts that nobody else does when the worker ends.
+  void await_closed(std::vector<Request> closing);
 
   const Ucp* ucp_ = nullptr;
   std::string device_;
