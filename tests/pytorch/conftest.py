@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from torch_jobs import Job
+from torch_jobs import NO_GPU, Job
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +15,7 @@ def job() -> Iterator[Callable[[int], Job]]:
 
     def with_ranks(size: int) -> Job:
         if size not in jobs or jobs[size].broken:
-            jobs[size] = Job(size)
+            jobs[size] = Job(size, NO_GPU)
         return jobs[size]
 
     yield with_ranks

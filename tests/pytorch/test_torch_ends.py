@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torch_jobs import free_port, rank_environment
+from torch_jobs import NO_GPU, free_port, rank_environment
 
 SCRIPT = Path(__file__).parent / "torch_ends.py"
 
@@ -17,7 +17,8 @@ def end_codes(name: str) -> list[int]:
     """Exit codes of two ranks."""
     port = free_port()
     ranks = [
-        subprocess.Popen([sys.executable, str(SCRIPT), name], env=rank_environment(rank, 2, port)) for rank in range(2)
+        subprocess.Popen([sys.executable, str(SCRIPT), name], env=rank_environment(rank, 2, port) | NO_GPU)
+        for rank in range(2)
     ]
     try:
         return [rank.wait(100) for rank in ranks]

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from torch_jobs import NO_GPU
+
 SCRIPT = Path(__file__).parent / "outside_suite.py"
 
 # One of each kind, and those that have found something.
@@ -32,7 +34,7 @@ TAKEN = "gloo, LANECAST_TORCH=1"
 @functools.cache
 def outcomes(backend: str, ranks: int, patterns: str) -> dict[str, set[str]]:
     command = [sys.executable, str(SCRIPT), backend.partition(",")[0], str(ranks), patterns, BY_NAME]
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "LANECAST_TORCH": str(int(backend == TAKEN))}
+    env = {**os.environ, **NO_GPU, "OMP_NUM_THREADS": "1", "LANECAST_TORCH": str(int(backend == TAKEN))}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
     found = {name: set(tests) for name, tests in json.loads(done.stdout.splitlines()[-1]).items()}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 TIMEOUT_S = 100.0
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}  # torch takes what it finds for such tensors, asked or not
 
 
 def free_port() -> int:
