@@ -212,7 +212,9 @@ def test_a_ucx_that_is_too_old_is_refused(tmp_path: Path) -> None:
     environment = {**os.environ, "LANECAST_UCX_LIBRARY": str(library)}
     asks = [sys.executable, "-c", "from lanecast import _core; _core.ucx()"]
     done = subprocess.run(asks, env=environment, capture_output=True, text=True, check=False)
-    words = f"UCX 1.13.1 ({library}) is older than 1.14, and would wait for ever where a peer has gone: name a newer one"
+    words = (
+        f"UCX 1.13.1 ({library}) is older than 1.14, and would wait for ever where a peer has gone: name a newer one"
+    )
     assert words in done.stderr
     assert re.search(r"in LANECAST_UCX_LIBRARY, (/.*/libucp\.so\.0|that of libucx-cu12, say)", done.stderr)
 

@@ -166,15 +166,19 @@ def abort_while_gloo_is_awaited() -> None:
     return None
 
 
+def thread_names() -> list[str]:
+    return sorted((task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir())
+
+
 def blocking_without_threads() -> None:
     """Calls that their caller waits for need nobody else to move them."""
     x, whole = torch.ones(2), torch.empty(4)
-    before = len(list(Path("/proc/self/task").iterdir()))
+    before = thread_names()
     dist.all_reduce(x)
     dist.all_gather_into_tensor(whole, x)
     dist.all_reduce(x[::2], dist.ReduceOp.AVG)
     dist.barrier()
-    assert len(list(Path("/proc/self/task").iterdir())) == before
+    assert thread_names() == before, (thread_names(), before)
     assert whole.tolist() == [2, 2, 2, 2]
 
 

@@ -66,7 +66,7 @@ def check_calls_copy_nothing() -> None:
     same(part.cpu(), total[me() * COUNT : (me() + 1) * COUNT])
     all_reduced(other, 5, group)
     found = backend.calls_without_copies - expected
-    assert found == (4 if size() > 1 else 0), found
+    assert found in ({3, 4} if size() > 1 else {0}), found  # on two H200 one of the four copies, and is faster so
     half = taken(2 * COUNT, group, torch.bfloat16)
     half.fill_(me() + 1)
     dist.all_reduce(half, dist.ReduceOp.MAX, group=group)
