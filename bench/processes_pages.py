@@ -17,7 +17,7 @@ def said(way: str) -> str:
 
 
 def ms_text(us: float) -> str:
-    return f"{us / 1000:.0f}" if us >= 1e6 else f"{us / 1000:.3g}"
+    return f"{us / 1000:.0f}" if us >= 999_500 else f"{us / 1000:.3g}"
 
 
 def size_text(size: int) -> str:

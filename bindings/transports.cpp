@@ -111,12 +111,8 @@ void bind_transports(nb::module_& m) {
   m.def(
       "ucx", [] { return std::tuple(ucx::Ucp::loaded().version(), ucx::Ucp::loaded().path()); },
       "(version, path) of UCX; UsageError where there is none.");
-  m.def(
-      "ucx_without_drivers",
-      [](const std::string& transports, const std::vector<std::string>& to_name) {
-        return ucx::without_drivers(transports, std::vector<std::string_view>(to_name.begin(), to_name.end()));
-      },
-      "transports"_a, "to_name"_a, "What UCX_TLS becomes where no driver of a GPU is to be called.");
+  m.def("ucx_without_drivers", &ucx::without_drivers, "transports"_a,
+        "What UCX_TLS becomes where no driver of a GPU is to be called.");
   m.def(
       "ucx_libraries",
       [] {

@@ -251,10 +251,10 @@ def small_group() -> Iterator[Path]:
                     yield group
                     return
         finally:
-            while group.exists():  # its processes have ended, which the kernel may notice a moment later
-                with contextlib.suppress(OSError):
-                    group.rmdir()
+            end = time.monotonic() + 10  # its processes have ended, which the kernel may notice a moment later
+            while (group / "cgroup.procs").read_text() and time.monotonic() < end:
                 time.sleep(0.01)
+            group.rmdir()
     pytest.skip("needs to make a memory cgroup")
 
 

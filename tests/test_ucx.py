@@ -182,21 +182,18 @@ def test_what_was_opened_is_closed_where_another_rank_has_no_ucx() -> None:
 
 
 @pytest.mark.parametrize(
-    ("set_by_the_user", "named", "becomes"),
+    ("set_by_the_user", "becomes"),
     [
-        ("all", ["cuda", "rocm"], "^cuda,rocm"),
-        ("", ["cuda"], "^cuda"),
-        ("^ib", ["cuda", "rocm"], "^ib,cuda,rocm"),
-        ("^cuda_ipc,tcp", ["cuda"], "^tcp,cuda"),
-        ("all", [], "all"),
-        ("^ib,cuda", [], "^ib"),
-        ("^cuda", [], "all"),
-        ("rc,cuda_copy,cuda_ipc,self", ["cuda"], "rc,self"),
-        ("self,gdr_copy:aux,rocm,sm", [], "self,sm"),
+        ("all", "^cuda,gdr_copy,rocm,ze,gaudi"),
+        ("", "^cuda,gdr_copy,rocm,ze,gaudi"),
+        ("^ib", "^ib,cuda,gdr_copy,rocm,ze,gaudi"),
+        ("^cuda_ipc,tcp", "^tcp,cuda,gdr_copy,rocm,ze,gaudi"),
+        ("rc,cuda_copy,cuda_ipc,self", "rc,self"),
+        ("self,gdr_copy:aux,rocm,sm", "self,sm"),
     ],
 )
-def test_transports_that_call_a_driver_are_left_out(set_by_the_user: str, named: list[str], becomes: str) -> None:
-    assert _core.ucx_without_drivers(set_by_the_user, named) == becomes
+def test_transports_that_call_a_driver_are_left_out(set_by_the_user: str, becomes: str) -> None:
+    assert _core.ucx_without_drivers(set_by_the_user) == becomes
 
 
 TOO_OLD = """
@@ -216,7 +213,7 @@ def test_a_ucx_that_is_too_old_is_refused(tmp_path: Path) -> None:
         f"UCX 1.13.1 ({library}) is older than 1.14, and would wait for ever where a peer has gone: name a newer one"
     )
     assert words in done.stderr
-    assert re.search(r"in LANECAST_UCX_LIBRARY, (/.*/libucp\.so\.0|that of libucx-cu12, say)", done.stderr)
+    assert re.search(r"in LANECAST_UCX_LIBRARY, (/.*/libucp\.so\.0 perhaps|that of libucx-cu12, say)", done.stderr)
 
 
 def hears_nothing_from_ucx(comm: Communicator, _: Tell) -> str:
@@ -224,7 +221,7 @@ def hears_nothing_from_ucx(comm: Communicator, _: Tell) -> str:
     return comm.transports
 
 
-@pytest.mark.parametrize("transports", ["all", "tcp,self,cuda_copy", "^sysv"])  # which every UCX has
+@pytest.mark.parametrize("transports", ["all", "tcp,self,cuda_copy", "^ib"])
 def test_ucx_does_not_complain_of_what_is_left_out(transports: str) -> None:
     job = PipeJob(2, hears_nothing_from_ucx, hosts="ab", environment={"UCX_TLS": transports})
     assert [job.outcome(rank).value for rank in range(2)] == ["ucx"] * 2
@@ -239,5 +236,6 @@ def test_declarations_are_those_of_the_header() -> None:
     if not found:
         pytest.skip("no ucp/api/ucp.h here; pip install libucx-cu12 brings one")
     root = Path(__file__).parent
-    command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{root.parent / 'src'}", f"-I{found[0]}"]
-    subprocess.run([*command, str(root / "ucx/declarations.cpp")], check=True, timeout=240)
+    command = ["g++", "-std=c++20", "-fsyntax-only", f"-I{root.parent / 'src'}", str(root / "ucx/declarations.cpp")]
+    for place in found:
+        subprocess.run([*command, f"-I{place}"], check=True, timeout=240)

@@ -123,10 +123,10 @@ def test_killed_rank_of_long_messages_is_named(killed: int, lanes: str) -> None:
     time.sleep(0.4)
     os.kill(job.processes[killed].pid or 0, signal.SIGKILL)
     outcome = job.outcome(1 - killed)
-    if "ucp_proto_request_bcopy_abort" in outcome.text:
+    job.end()
+    if killed == 1 and "Assertion `(memh == NULL)" in outcome.text and "ucp_proto_request_bcopy_abort" in outcome.text:
         pytest.skip("this UCX was built with its assertions, one of which ends a rank whose peer dies amid a message")
     assert (outcome.error, f"lost rank {killed} (" in outcome.text) == ("TransportError", True), outcome
-    job.end()
 
 
 @pytest.mark.parametrize("lanes", ["0", "2"])

@@ -4,11 +4,18 @@
 from collections.abc import Callable
 
 import pytest
+import torch
 
 import torch_calls
 from torch_jobs import Job
 
-CASES = [name for name in vars(torch_calls) if name.startswith("check_")]
+# torch makes what a rank gathers on a GPU where it was built for some, and these ranks have none.
+SHARDED = pytest.mark.skipif(torch.version.cuda is not None, reason="a torch without CUDA")
+CASES = [
+    pytest.param(name, marks=SHARDED if name == "check_sharded_tensors" else ())
+    for name in vars(torch_calls)
+    if name.startswith("check_")
+]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -2,7 +2,6 @@
 // What is changed in UCX's settings before a context is made of them.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,8 +32,7 @@ class Settings {
   Config* config_ = nullptr;
 };
 
-/// The same list, as UCX_TLS has it, without the transports that call a GPU's driver. A list of what is left out, or
-/// of all, names those in `to_name`.
-std::string without_drivers(std::string_view transports, std::span<const std::string_view> to_name);
+/// The same list, as UCX_TLS has it, without the transports that call a GPU's driver.
+std::string without_drivers(std::string_view transports);
 
 }  // namespace lanecast::ucx

@@ -10,10 +10,10 @@
 namespace lanecast::ucx {
 namespace {
 
-/// Two of them have no place in a process: the second would call the first one's parts.
-std::string newer_than(const std::string& in_use) {
+/// For the next run: a second UCX in this process would call parts of the first.
+std::string another_than(const std::string& in_use) {
   const std::vector<Library> all = libraries(in_use);
-  return all.size() > 1 ? all[1].path : "that of libucx-cu12, say, which pip installs";
+  return all.size() > 1 ? all[1].path + " perhaps" : "that of libucx-cu12, say, which pip installs";
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ Ucp::Ucp(SharedLibrary library) : library_(std::move(library)) {
   if (!is_at_least(kOldestMajor, kOldestMinor))
     throw UsageError("UCX " + version() + " (" + path() + ") is older than " + std::to_string(kOldestMajor) + "." +
                      std::to_string(kOldestMinor) + ", and would wait for ever where a peer has gone: name a newer " +
-                     "one in LANECAST_UCX_LIBRARY, " + newer_than(path()));
+                     "one in LANECAST_UCX_LIBRARY, " + another_than(path()));
   LANECAST_LOAD(ucp_config_read);
   LANECAST_LOAD(ucp_config_modify);
   LANECAST_LOAD(ucp_config_print);

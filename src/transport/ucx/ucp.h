@@ -2,7 +2,7 @@
 // UCP, the upper layer of UCX, as far as this library uses it: declared here, since no header is needed to build.
 //
 // Names, values and layouts are those of ucp/api/ucp.h and ucp_def.h of UCX 1.14 to 1.22, which grow at their ends
-// only; a test compares them with the header where one is installed. Of structures whose fields are picked by a mask,
+// only; a test compares them with each header that is installed. Of structures whose fields are picked by a mask,
 // what comes after the last field that is used here is left out.
 #pragma once
 

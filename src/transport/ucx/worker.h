@@ -92,7 +92,7 @@ class Worker {
   void close(Peer& peer, const RequestParams& how, std::vector<Request>& closing);
   /// Drives UCX until all have ended or for as long as `most`; those that have not.
   std::vector<Request> await(std::vector<Request> requests, std::chrono::milliseconds most);
-  /// As long as a close may take. UCX keeps what is late, and asserts that nobody else does when the worker ends.
+  /// Waits as long as a close may take, then gives late requests back to UCX: ucp_worker_destroy asserts that.
   void await_closed(std::vector<Request> closing);
 
   const Ucp* ucp_ = nullptr;
