@@ -66,7 +66,7 @@ void GpuMemoryMap::clear(const Worker& worker) {
   mapped_.clear();
 }
 
-void GpuMemoryMap::name(const Ucp& ucp, std::span<const Span> message, RequestParams& params) const {
+void GpuMemoryMap::name(std::span<const Span> message, RequestParams& params) const {
   if (mapped_.empty() || message.empty()) return;
   const auto found = std::ranges::find_if(mapped_, [at = message[0].data](const Mapped& mapped) {
     return at >= mapped.memory.data && at < mapped.memory.data + mapped.memory.bytes;

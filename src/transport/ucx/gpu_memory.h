@@ -24,7 +24,7 @@ class GpuMemoryMap {
   void clear(const Worker& worker);
 
   /// Says in params where a message lies, if that is on a GPU.
-  void name(const Ucp& ucp, std::span<const Span> message, RequestParams& params) const;
+  void name(std::span<const Span> message, RequestParams& params) const;
 
  private:
   struct Mapped {

@@ -115,7 +115,7 @@ void UcxTransport::post_send(Message& message) {
   if (!endpoint) return;  // WorkerWitness::lost() says why
   const std::span<const Span> memory = own_part(transfer);
   RequestParams params = ucx::params_for(memory, &transfer);
-  gpu_memory_.name(worker_.ucp(), memory, params);
+  gpu_memory_.name(memory, params);
   params.callback.sent = [](void* request, ucx::Status status, void* user_data) {
     auto& sent = *static_cast<MessageInPieces*>(user_data);
     sent.transport->worker_.ucp().ucp_request_free(request);
@@ -132,7 +132,7 @@ void UcxTransport::post_recv(Message& message) {
   worker_.to(message.peer);  // or its end would not be noticed
   const std::span<const Span> memory = own_part(transfer);
   RequestParams params = ucx::params_for(memory, &transfer);
-  gpu_memory_.name(worker_.ucp(), memory, params);
+  gpu_memory_.name(memory, params);
   params.callback.received = [](void* request, ucx::Status status, const ucx::TagInfo* info, void* user_data) {
     auto& received = *static_cast<MessageInPieces*>(user_data);
     received.transport->worker_.ucp().ucp_request_free(request);
