@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -256,6 +256,16 @@ DEEDS = {
 }  # fmt: skip
 
 
+def wait_until(is_so: Callable[[], bool]) -> bool:
+    """Was there anything to wait for? Fails after a minute."""
+    end = time.monotonic() + 60
+    late = not is_so()
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return late
+
+
 @pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("deed", DEEDS.values(), ids=DEEDS)
 def test_a_job_keeps_its_status_whatever_it_does_to_its_host(
@@ -268,12 +278,13 @@ def test_a_job_keeps_its_status_whatever_it_does_to_its_host(
     with Cluster.start(Shape(hosts=1, nics=2)) as own:
         assert own.damage() == []
         assert run_job(own, Program(launcher, 1, program), file) == deed.status
-        assert bool(deed.damage) == bool(own.damage())
+        late = wait_until(lambda: bool(deed.damage) == bool(own.damage()))  # a killed process may end after the job
         assert deed.damage in "; ".join(own.damage())
     rows = {row["nic"]: row["sent_bytes"] for row in json.loads(file.read_text())["traffic"]}
     assert list(rows) == ["eth0", "eth1"]
-    assert tuple(nic for nic, sent in rows.items() if sent is None) == deed.gone
-    assert capfd.readouterr().err.count("gone") == 2 * len(deed.gone)
+    unknown = tuple(nic for nic, sent in rows.items() if sent is None)
+    assert unknown == deed.gone or (late and not unknown)
+    assert capfd.readouterr().err.count("gone") == 2 * len(unknown)
 
 
 @pytest.mark.usefixtures("cluster")
