@@ -22,6 +22,7 @@ from lanecast.startup import progress_thread
 from pipe_jobs import Outcome, PipeJob, Tell
 
 THREE = ("all_reduce", "all_gather", "reduce_scatter")
+MULTICAST = {"GPU_HOST_MULTICAST": "1", "NCCL_NVLS_ENABLE": "1"}  # which a site may switch off
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter", "all_to_all")
 
 

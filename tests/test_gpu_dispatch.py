@@ -14,7 +14,7 @@ import pytest
 
 import gpu_host_library
 import lanecast
-from gpu_stand_in import outcomes, tensor
+from gpu_stand_in import MULTICAST, outcomes, tensor
 from lanecast import Communicator, _core
 from lanecast.profiles.gpu_profile import save
 from pipe_jobs import Tell, stays_until
@@ -23,7 +23,6 @@ from test_gpu_tune import profile_for
 H100 = "NVIDIA H100 80GB HBM3"
 MIB = 1 << 20
 TRIAL = 8  # calls of a size
-MULTICAST = {"GPU_HOST_MULTICAST": "1", "NCCL_NVLS_ENABLE": "1"}  # which a site may switch off
 pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import lanecast
-from gpu_stand_in import outcomes, tensor
+from gpu_stand_in import MULTICAST, outcomes, tensor
 from lanecast import Communicator, _core
 from lanecast.profiles.gpu_profile import EngineFit, GpuProfile, GpuShape
 from lanecast.profiles.gpu_profile import save as save_profile
@@ -196,7 +196,6 @@ def test_files_go_before_it(kernel_cache: str, tmp_path: Path) -> None:
 
 @pytest.mark.timeout(400)
 def test_where_nccl_may_take_multicast_trials_decide(kernel_cache: str) -> None:
-    multicast = {"GPU_HOST_MULTICAST": "1", "NCCL_NVLS_ENABLE": "1"}  # which a site may switch off
-    taken, decided_by, reason = on_h200(4, ("reduce", MIB), kernel_cache, variables=multicast)
+    taken, decided_by, reason = on_h200(4, ("reduce", MIB), kernel_cache, variables=MULTICAST)
     assert taken.startswith("peer_"), "until a trial has found NCCL faster"
     assert (decided_by, reason.startswith(SHIPPED)) == ("cost model", False)
