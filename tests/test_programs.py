@@ -107,7 +107,7 @@ def with_entry(name: str, value: Any) -> dict[str, Any]:
         ("puts.0.peer", None, "of the wrong"),
         ("puts.0.needs", 3, "needs: 3, but the other queue has 2"),
         ("puts.0.needs_back", 1, "needs_back: 1 is not from 0 to 0"),
-        ("takes.1.delay", 9, "delay: 9 is not from 0 to 0"),
+        ("takes.1.delay", 9, "delay: 9 is not from 0 to 1"),
         ("takes.0.op", "total", "op: 'total' is unknown"),
         ("takes.0.divisor", 0.5, "divisor: 0.500000 is less than 1"),
         ("takes.0.runs.0", [], "runs: one of 0 operands, where a take_reduce has 2"),
@@ -135,7 +135,7 @@ def test_queues_stand_beside_each_other_where_there_is_room() -> None:
 def test_commands_show_programs() -> None:
     options = ("--topology", "2", "--program", "--size", "4K", "--lanes", "2", "--chunks", "2")
     one = shown("compose", "show", "all_reduce_by_all_gather", *options, "--rank", "1")
-    assert one.startswith("rank 1 of 2 ranks\n2 lanes of 2 chunks, 2 ticks, messages of up to 528 bytes, ")
+    assert one.startswith("rank 1 of 2 ranks\n2 lanes of 2 chunks, 3 ticks, messages of up to 528 bytes, ")
     assert "\nputs:\n  p0: put to rank 0, 512 bytes  [step 1 of " in one
     both = shown("compose", "show", "all_reduce_by_all_gather", *options)
     assert both.endswith(one)
@@ -164,6 +164,45 @@ def test_a_message_that_fits_no_ring_is_cut() -> None:
 
     assert chunks("64K") == 1
     assert chunks("16M") * (256 << 10) >= 16 << 20
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs", "delays"),
+    [
+        ("all_reduce_by_all_gather", Knobs(chunks=3), {0, 1}),  # one stage of three that the machine has is at work
+        ("all_reduce_by_all_gather", Knobs(chunks=1), {0}),
+        ("all_gather", Knobs(chunks=3), {0}),
+        ("all_gather", Knobs([2, 2], chunks=3), {0, 1}),
+        ("all_gather", Knobs([4], ring=4, chunks=3), {0, 1, 2}),
+        ("broadcast", Knobs([4], ring=4, chunks=3), {0}),  # each rank takes in one stage, and puts in one
+    ],
+)
+def test_stages_work_a_chunk_behind_each_other(name: str, knobs: Knobs, delays: set[int]) -> None:
+    made = [program.to_dict() for _, program in programs(form(name, 4), 1000, knobs=knobs)]
+    found = {what["delay"] for program in made for queue in ("puts", "takes") for what in program[queue]}
+    assert found == delays
+    assert {program["delays"] for program in made} == {max(delays)}
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "chunks"),  # of 64 MiB in all, in 64 lanes
+    [
+        ("all_reduce_by_all_gather", 2, 8),
+        ("all_reduce_by_all_gather", 4, 4),
+        ("reduce_scatter", 2, 8),
+        ("reduce_scatter", 4, 6),
+        ("reduce", 2, 8),
+        ("broadcast", 2, 8),
+        ("broadcast", 4, 22),
+        ("all_gather", 2, 3),
+        ("all_gather", 4, 2),
+        ("scatter", 2, 4),
+    ],
+)
+def test_messages_are_as_long_as_serves_speed(name: str, ranks: int, chunks: int) -> None:
+    of_whole = name.startswith("all_reduce") or name in {"reduce", "broadcast"}
+    count = (16 << 20) // (1 if of_whole else ranks)
+    assert {program.chunks for _, program in programs(form(name, ranks), count, lanes=64)} == {chunks}
 
 
 def test_a_chain_is_taken_where_one_root_sends_much() -> None:

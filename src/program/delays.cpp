@@ -2,6 +2,7 @@
 #include "program/delays.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 
@@ -24,7 +25,27 @@ std::vector<bool> takes_that_may_wait(const Plan& plan, const std::vector<bool>&
 
 }  // namespace
 
-std::vector<std::uint32_t> delays_of(const Plan& plan, const std::vector<bool>& carried) {
+std::vector<std::int32_t> stages_of(const std::vector<Plan>& plans) {
+  std::set<std::int32_t> all;
+  bool several = false;  // in one queue
+  for (const Plan& plan : plans) {
+    std::set<std::int32_t> of_queue[2];
+    for (const Step& step : plan.steps)
+      if (talks(step) && step.stage >= 0) of_queue[step.kind == StepKind::send ? 0 : 1].insert(step.stage);
+    for (const auto& of_one : of_queue) {
+      several |= of_one.size() > 1;
+      all.insert(of_one.begin(), of_one.end());
+    }
+  }
+  return several ? std::vector<std::int32_t>(all.begin(), all.end()) : std::vector<std::int32_t>{};
+}
+
+std::vector<std::uint32_t> delays_of(const Plan& plan, const std::vector<bool>& carried,
+                                     const std::vector<std::int32_t>& stages) {
+  const auto chunks_behind = [&stages](std::int32_t stage) {
+    if (stages.empty()) return static_cast<std::uint32_t>(stage);
+    return static_cast<std::uint32_t>(std::ranges::lower_bound(stages, stage) - stages.begin());
+  };
   const std::vector<bool> may_wait = takes_that_may_wait(plan, carried);
   std::vector<std::uint32_t> delays(plan.steps.size());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -32,9 +53,10 @@ std::vector<std::uint32_t> delays_of(const Plan& plan, const std::vector<bool>& 
     // A step of no stage, which copies to the output, goes with what it needs.
     for (const std::uint32_t before : plan.deps(step)) delays[i] = std::max(delays[i], delays[before]);
     if (step.stage < 0) continue;
-    if (static_cast<std::uint32_t>(step.stage) < delays[i])
+    const std::uint32_t behind = chunks_behind(step.stage);
+    if (behind < delays[i])
       throw InternalError("program: " + describe(plan, i) + " needs what comes in a later stage");
-    delays[i] = static_cast<std::uint32_t>(step.stage) + (may_wait[i] ? 1 : 0);
+    delays[i] = behind + (may_wait[i] ? 1 : 0);
   }
   return delays;
 }

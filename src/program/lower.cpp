@@ -40,8 +40,8 @@ class ProgramLowering {
   }
 
   Program run() {
-    // Stages overlap where one of them waits for a network. With one chunk nothing does.
-    if (program_.slicing.chunks > 1 && shape_.between_hosts) set_delays();
+    const bool in_stages = shape_.between_hosts || !program_.slicing.stages.empty();
+    if (in_stages && program_.slicing.chunks > 1) set_delays();  // with one chunk nothing overlaps
     for (std::uint32_t i = 0; i < plan_.steps.size(); ++i) lower(i);
     place_carried(program_);
     program_.generations = plan_.slots == 0 ? 1 : program_.delays + 2;
@@ -59,7 +59,7 @@ class ProgramLowering {
     std::vector<bool> carried;
     carried.reserve(plan_.steps.size());
     for (const Step& step : plan_.steps) carried.push_back(is_carried(step));
-    delays_ = delays_of(plan_, carried);
+    delays_ = delays_of(plan_, carried, program_.slicing.stages);
     for (const std::uint32_t delay : delays_) program_.delays = std::max(program_.delays, delay);
   }
 

@@ -6,14 +6,13 @@
 
 #include "base/error.h"
 #include "base/mix.h"
+#include "program/delays.h"
+#include "program/slices.h"
 #include "runtime/bound/shape_of_call.h"
 #include "runtime/bound/step_reduction.h"
 
 namespace lanecast {
 namespace {
-
-/// Of a message whose receivers add it to what they have, or pass it on: they take long, so they are to begin soon.
-constexpr std::size_t kShortMessageBytes = std::size_t{48} << 10;
 
 /// Does a rank send, and nothing but what it gets? As of a root's along a chain; in rings of all ranks each also sends
 /// its own, which waits for nobody.
@@ -28,18 +27,36 @@ bool only_passes_on(const Plan& plan) {
   return sends;
 }
 
+constexpr std::size_t kKiB = 1024;
+/// So much of a lane in all is little.
+constexpr std::size_t kLittle = 512 * kKiB;
+
 /// Of all messages at most. Each costs some microseconds beside its bytes, so they are long where receivers take them
-/// out as fast as they come. By what was fastest between two H200s and among four.
-std::size_t most_message_bytes(const std::vector<Plan>& plans, std::size_t ring_bytes) {
-  bool moves = false, adds = false;
-  for (const Plan& plan : plans)
+/// out as fast as they come; but what comes while one is taken has to find room, too. of_a_lane: bytes of its longest
+/// message, were it one. By what was fastest between two H200s and among four: see decision 0098.
+std::size_t most_message_bytes(const std::vector<Plan>& plans, bool in_stages, std::size_t of_a_lane,
+                               std::size_t ring_bytes) {
+  if (in_stages) return std::min(64 * kKiB, ring_bytes / 3);
+  bool moves = false, adds = false, both_ways = false, copies_beside = false;
+  for (const Plan& plan : plans) {
+    bool sends = false, gets = false, copies = false;
     for (const Step& step : plan.steps) {
       moves |= step.kind == StepKind::recv;
       adds |= step.kind == StepKind::recv_reduce;
+      copies |= step.kind == StepKind::copy;
+      sends |= step.kind == StepKind::send;
+      gets |= talks(step) && step.kind != StepKind::send;
     }
+    both_ways |= sends && gets;
+    copies_beside |= copies && gets;
+  }
   if (adds && moves) return ring_bytes / 2;
-  const bool is_short = adds || std::ranges::any_of(plans, only_passes_on);
-  return is_short ? std::min(kShortMessageBytes, ring_bytes / 4) : ring_bytes * 2 / 3;
+  // They take long, so they are to begin soon.
+  if (std::ranges::any_of(plans, only_passes_on)) return std::min(48 * kKiB, ring_bytes / 4);
+  if (adds && both_ways) return std::min((of_a_lane <= kLittle ? 64 : 48) * kKiB, ring_bytes / 4);
+  if (adds) return ring_bytes / 3;
+  // A queue that copies beside what it takes is as busy as the link, so it is to have few instructions.
+  return std::min((copies_beside ? 192 : 128) * kKiB, ring_bytes * 2 / 3);
 }
 
 constexpr int kMostProgramChunks = 1 << 16;  // beyond any memory
@@ -105,8 +122,11 @@ Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunk
     return bytes;
   };
   const std::size_t whole = longest(1);
-  Slicing slicing{lanes_for(whole), std::max(chunks, 1)};
-  const std::size_t most = chunks ? ring_bytes : most_message_bytes(plans, ring_bytes);
+  Slicing slicing{lanes_for(whole), std::max(chunks, 1), 1, stages_of(plans)};
+  const std::size_t of_a_lane = longest(static_cast<std::size_t>(slicing.lanes));
+  // Of a fraction of a slice a message may be a granule longer.
+  const std::size_t most =
+      chunks ? ring_bytes : most_message_bytes(plans, !slicing.stages.empty(), of_a_lane, ring_bytes) + kGranule;
   while (longest(slicing.slices()) > most) {
     if (slicing.chunks > kMostProgramChunks)
       throw UsageError("a message of " + std::to_string(whole) + " bytes is cut into " +

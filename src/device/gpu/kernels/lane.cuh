@@ -77,9 +77,25 @@ __device__ inline void begin_lane(const ProgramRun& x) {
   LaneMemory& lane = lane_memory();
   ProgramControl* const state = state_of(x);
   const auto mixed = [](u32 value) { return value * 0x9e3779b1u >> 16; };
+  // All is asked for before any of it is used: each is half a microsecond away, and one store in between would make
+  // the next one wait.
+  const u64* const image = reinterpret_cast<const u64*>(x.program);
+  const u64 image_bytes = program_bytes(x);
+  const u32 words = image_bytes <= kProgramBytes ? static_cast<u32>(image_bytes / 8) : 0;
+  const u64 first_word = threadIdx.x < words ? image[threadIdx.x] : 0;
+  u64 moved[2]{}, emptied = 0;
+  if (threadIdx.x < x.ranks) {
+    moved[0] = state->put[threadIdx.x][blockIdx.x];
+    moved[1] = state->taken[threadIdx.x][blockIdx.x];
+    emptied = peek(&reinterpret_cast<const ProgramFlags*>(x.flags[x.rank])->emptied[threadIdx.x][blockIdx.x]);
+  }
+  u32 failed = 0, launches = 0;
+  if (threadIdx.x == 0) {
+    failed = peek(&reinterpret_cast<Control*>(x.control)->failed);
+    launches = peek(&state->launches);
+  }
   const u32 chain = mixed((state->chain ^ x.signature) + 1);
   if (threadIdx.x == 0) {
-    const u32 failed = peek(&reinterpret_cast<Control*>(x.control)->failed), launches = peek(&state->launches);
     lane.idle = failed;
     lane.halted = 0;
     lane.epoch = launches + 1;
@@ -89,14 +105,14 @@ __device__ inline void begin_lane(const ProgramRun& x) {
     lane.ended[0] = lane.ended[1] = 0;
   }
   if (threadIdx.x < x.ranks) {
-    lane.moved[0][threadIdx.x] = state->put[threadIdx.x][blockIdx.x];
-    lane.moved[1][threadIdx.x] = state->taken[threadIdx.x][blockIdx.x];
-    for (u32 queue = 0; queue < 2; ++queue)
-      lane.agreed[queue][threadIdx.x] = chain ^ mixed(static_cast<u32>(grains(lane.moved[queue][threadIdx.x])));
+    lane.emptied[threadIdx.x] = emptied;
+    for (u32 queue = 0; queue < 2; ++queue) {
+      lane.moved[queue][threadIdx.x] = moved[queue];
+      lane.agreed[queue][threadIdx.x] = chain ^ mixed(static_cast<u32>(grains(moved[queue])));
+    }
   }
-  if (const u64 bytes = program_bytes(x); bytes <= kProgramBytes)
-    for (u32 k = threadIdx.x; k < bytes / 8; k += blockDim.x)
-      lane.program[k] = reinterpret_cast<const u64*>(x.program)[k];
+  if (threadIdx.x < words) lane.program[threadIdx.x] = first_word;
+  for (u32 k = threadIdx.x + blockDim.x; k < words; k += blockDim.x) lane.program[k] = image[k];
   prepare_barriers();
   __syncthreads();
   // By a thread that has nothing to do before a take has ended: nothing waits for what it says here. The proxy goes to

@@ -33,6 +33,7 @@ struct LaneMemory {
   SaidWord said[2][kSaid];    // of either queue, in turn
   ProgramRound round[2][2];   // likewise
   u64 moved[2][kMostRanks];   // as in ProgramControl
+  u64 emptied[kMostRanks];    // as in ProgramFlags, when the launch began: most puts find room by it, and ask no more
   u32 agreed[2][kMostRanks];  // the chain, and what had moved before this launch: 16 bits, as the peer has them
   u64 program[kProgramBytes / 8];
 };

@@ -158,9 +158,11 @@ class ProgramQueue {
            (value & 0xffff) != lane_.agreed[kQueue][r.what->peer];
   }
 
-  /// The first message's room was known when the launch began.
+  /// Was it known when the launch began that there is room? Of what is carried, the first message's is asked then.
   __device__ bool is_early(const Round& r) const {
-    if (kQueue != 0 || early_ == 0 || !r.hears || r.what->carried != x_.first_carried) return false;
+    if (kQueue != 0) return false;
+    if (!Rounds::is_carried(r)) return lets_begin(r, lane_.emptied[r.what->peer]);
+    if (early_ == 0 || !r.hears || r.what->carried != x_.first_carried) return false;
     if (!lets_begin(r, early_)) return false;
     hear(r, early_);
     return true;
