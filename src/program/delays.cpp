@@ -54,8 +54,7 @@ std::vector<std::uint32_t> delays_of(const Plan& plan, const std::vector<bool>& 
     for (const std::uint32_t before : plan.deps(step)) delays[i] = std::max(delays[i], delays[before]);
     if (step.stage < 0) continue;
     const std::uint32_t behind = chunks_behind(step.stage);
-    if (behind < delays[i])
-      throw InternalError("program: " + describe(plan, i) + " needs what comes in a later stage");
+    if (behind < delays[i]) throw InternalError("program: " + describe(plan, i) + " needs what comes in a later stage");
     delays[i] = behind + (may_wait[i] ? 1 : 0);
   }
   return delays;

@@ -27,7 +27,8 @@ struct Slicing {
   int lanes = 1;
   int chunks = 1;    // of each lane
   int channels = 1;  // of as many lanes each
-  std::vector<std::int32_t> stages = {};  // within a host: those of all ranks' messages that work on chunks of their own
+  std::vector<std::int32_t> stages =
+      {};  // within a host: those of all ranks' messages that work on chunks of their own
   int lanes_of_channel() const { return lanes / channels; }
   std::size_t slices() const { return static_cast<std::size_t>(lanes) * static_cast<std::size_t>(chunks); }
   friend bool operator==(const Slicing&, const Slicing&) = default;
