@@ -122,5 +122,5 @@ def _footer_on_gpus(run: dict[str, Any]) -> str:
         f"x {run['baseline']}: the time of {run['baseline']} over this one.\n"
         f"of NICs: of Table III's bound over what {nodes} carried in this run, one way for gather and scatter,\n"
         "both ways at once for the others; of node: of the bound by what the GPUs of a node send each other at once.\n"
-        "Within a host both were found by messages of 64 MiB. Programs may use a link a little better, for over 100%."
+        "Within a host both were found by messages of 64 MiB. Programs use a link better, for over 100%."
     )
