@@ -192,11 +192,11 @@ def test_stages_work_a_chunk_behind_each_other(name: str, knobs: Knobs, delays: 
         ("reduce_scatter", 2, 8),
         ("reduce_scatter", 4, 6),
         ("reduce", 2, 8),
-        ("broadcast", 2, 8),
+        ("broadcast", 2, 6),
         ("broadcast", 4, 22),
         ("all_gather", 2, 3),
         ("all_gather", 4, 2),
-        ("scatter", 2, 4),
+        ("scatter", 2, 3),
     ],
 )
 def test_messages_are_as_long_as_serves_speed(name: str, ranks: int, chunks: int) -> None:

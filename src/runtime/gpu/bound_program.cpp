@@ -37,26 +37,25 @@ constexpr std::size_t kLittle = 512 * kKiB;
 std::size_t most_message_bytes(const std::vector<Plan>& plans, bool in_stages, std::size_t of_a_lane,
                                std::size_t ring_bytes) {
   if (in_stages) return std::min(64 * kKiB, ring_bytes / 3);
-  bool moves = false, adds = false, both_ways = false, copies_beside = false;
+  bool moves = false, adds = false, both_ways = false;
   for (const Plan& plan : plans) {
-    bool sends = false, gets = false, copies = false;
+    bool sends = false, gets = false;
     for (const Step& step : plan.steps) {
       moves |= step.kind == StepKind::recv;
       adds |= step.kind == StepKind::recv_reduce;
-      copies |= step.kind == StepKind::copy;
       sends |= step.kind == StepKind::send;
       gets |= talks(step) && step.kind != StepKind::send;
     }
     both_ways |= sends && gets;
-    copies_beside |= copies && gets;
   }
   if (adds && moves) return ring_bytes / 2;
   // They take long, so they are to begin soon.
   if (std::ranges::any_of(plans, only_passes_on)) return std::min(48 * kKiB, ring_bytes / 4);
   if (adds && both_ways) return std::min((of_a_lane <= kLittle ? 64 : 48) * kKiB, ring_bytes / 4);
   if (adds) return ring_bytes / 3;
-  // A queue that copies beside what it takes is as busy as the link, so it is to have few instructions.
-  return std::min((copies_beside ? 192 : 128) * kKiB, ring_bytes * 2 / 3);
+  // Where a rank copies its own part beside, that queue is as busy as the link, so it is to have few instructions. Who
+  // is in place copies nothing, and has messages as long.
+  return std::min(192 * kKiB, ring_bytes * 2 / 3);
 }
 
 constexpr int kMostProgramChunks = 1 << 16;  // beyond any memory
