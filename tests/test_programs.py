@@ -169,7 +169,7 @@ def test_a_message_that_fits_no_ring_is_cut() -> None:
 @pytest.mark.parametrize(
     ("name", "knobs", "delays"),
     [
-        ("all_reduce_by_all_gather", Knobs(chunks=3), {0, 1}),  # one stage of three that the machine has is at work
+        ("all_reduce_by_all_gather", Knobs(chunks=3), {0, 1}),  # of stages 0 and 3; in 1 and 2 nobody sends
         ("all_reduce_by_all_gather", Knobs(chunks=1), {0}),
         ("all_gather", Knobs(chunks=3), {0}),
         ("all_gather", Knobs([2, 2], chunks=3), {0, 1}),
@@ -182,6 +182,24 @@ def test_stages_work_a_chunk_behind_each_other(name: str, knobs: Knobs, delays: 
     found = {what["delay"] for program in made for queue in ("puts", "takes") for what in program[queue]}
     assert found == delays
     assert {program["delays"] for program in made} == {max(delays)}
+
+
+def test_who_sends_an_average_finds_it_in_the_tick_before() -> None:
+    _, program = programs(forms.all_reduce_by_all_gather(2, op="avg"), 1000, knobs=Knobs(chunks=3))[0]
+    content = program.to_dict()
+    assert [(what["operation"], what["delay"]) for what in content["takes"]] == [
+        ("take_reduce", 0), ("reduce", 0), ("take", 1),
+    ]  # fmt: skip
+    assert [(what["delay"], what["needs_back"]) for what in content["puts"]] == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("kind", ["all_gather", "reduce_scatter", "all_reduce", "gather", "scatter"])
+def test_messages_are_as_long_in_place(kind: str) -> None:
+    made = [
+        _core.programs_of(_core.make_plans(kind, Topology(2), "direct", in_place=in_place), [16 << 20], lanes=64)
+        for in_place in (False, True)
+    ]
+    assert len({program.chunks for programs_made in made for program in programs_made}) == 1
 
 
 @pytest.mark.parametrize(

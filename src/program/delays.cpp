@@ -50,9 +50,10 @@ std::vector<std::uint32_t> delays_of(const Plan& plan, const std::vector<bool>& 
   std::vector<std::uint32_t> delays(plan.steps.size());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
-    // A step of no stage, which copies to the output, goes with what it needs.
+    // A step of no stage, which copies to the output, goes with what it needs. So does one that divides sums, where
+    // stages are those of messages: what sends its result is to find it in the tick before.
     for (const std::uint32_t before : plan.deps(step)) delays[i] = std::max(delays[i], delays[before]);
-    if (step.stage < 0) continue;
+    if (step.stage < 0 || (!stages.empty() && !talks(step))) continue;
     const std::uint32_t behind = chunks_behind(step.stage);
     if (behind < delays[i]) throw InternalError("program: " + describe(plan, i) + " needs what comes in a later stage");
     delays[i] = behind + (may_wait[i] ? 1 : 0);

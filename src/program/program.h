@@ -27,8 +27,8 @@ struct Slicing {
   int lanes = 1;
   int chunks = 1;    // of each lane
   int channels = 1;  // of as many lanes each
-  std::vector<std::int32_t> stages =
-      {};  // within a host: those of all ranks' messages that work on chunks of their own
+  /// Within a host: those of all ranks' messages, where each works a chunk behind the one before it.
+  std::vector<std::int32_t> stages = {};
   int lanes_of_channel() const { return lanes / channels; }
   std::size_t slices() const { return static_cast<std::size_t>(lanes) * static_cast<std::size_t>(chunks); }
   friend bool operator==(const Slicing&, const Slicing&) = default;
@@ -127,9 +127,9 @@ inline std::size_t operands_of(const gpu::Instruction& what) {
 /// Bytes of an instruction in a slice of every part, the k-th; the first one is the longest.
 std::size_t bytes_of(const Program& program, const gpu::Instruction& what, std::size_t slice = 0);
 
-/// Made from this rank's plan alone. Steps keep the order of the plan's list within a chunk; a step of a composition's
-/// stage s works s chunks behind one of stage 0, so that all stages are at work at a time. Throws UsageError for plans
-/// with group steps, and for a step of more sources than a kernel takes.
+/// Made from this rank's plan alone. Steps keep the order of the plan's list within a chunk; those of a later stage
+/// work chunks behind those of an earlier one, so that all stages are at work at a time: see delays.h. Throws
+/// UsageError for plans with group steps, and for a step of more sources than a kernel takes.
 Program program_of(const Plan& plan, const ProgramShape& shape, Slicing slicing);
 
 /// The program of a launch with these counts, in bytes, by row. They are no more than those that it was made for.
