@@ -35,10 +35,12 @@ void bind_shm_ways(nb::module_& m) {
       .def(nb::init<const ShmWays*, std::size_t>(), "first"_a.none(), "peers"_a, nb::keep_alive<1, 2>())
       .def(
           "choose",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
-            return rank.ways.choose(message(bytes, tag)) == shm::ShmWay::read ? "read" : "stream";
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, const ShmWays* sender) {
+            const shm::WayBoard nobody{};
+            const shm::WayBoard& board = sender ? *sender->board : nobody;
+            return rank.ways.choose(message(bytes, tag), board) == shm::ShmWay::read ? "read" : "stream";
           },
-          "bytes"_a, "tag"_a)
+          "bytes"_a, "tag"_a, "sender"_a = nb::none())
       .def(
           "wants_time",
           [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
@@ -55,6 +57,13 @@ void bind_shm_ways(nb::module_& m) {
           },
           "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(),
           "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself.")
+      .def(
+          "sent",
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::int64_t ns) {
+            rank.ways.sends(bytes);
+            rank.ways.sent(message(bytes, tag), ns);
+          },
+          "bytes"_a, "tag"_a, "ns"_a, "ns: that its copies into the ring took.")
       .def(
           "written",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns) {

@@ -135,3 +135,15 @@ def test_a_read_costs_a_rank_what_it_copies_itself(also_sends: bool, way: str) -
             ways.written(MIB, FIRST, half, half)
         ways.received(MIB, FIRST, came == "read", half if came == "read" else int(0.7 * MIB), part=half)
     assert ways.choose(MIB, FIRST) == way
+
+
+@pytest.mark.parametrize(("peers", "way"), [(1, "read"), (3, "stream")])
+def test_a_stream_is_as_slow_as_its_sender(peers: int, way: str) -> None:
+    """The receiver's own copies would be cheaper streamed. Three senders may stream at a time."""
+    ways, sender = _core.ShmWays(None, peers), _core.ShmWays(None, peers)
+    sender.sent(MIB, FIRST, int(0.9 * MIB))
+    for _ in range(2 * TRIALS * peers):
+        came = ways.choose(MIB, FIRST, sender)
+        ways.received(MIB, FIRST, came == "read", int((0.5 if came == "read" else 0.4) * MIB))
+    assert ways.choose(MIB, FIRST, sender) == way
+    assert ways.choose(MIB, FIRST) == "stream"

@@ -55,7 +55,7 @@ ShmWay Incoming::way_for(const Message& message) {
   // A consumer takes what is in the cache; what was read from afar would have to be stored first.
   if (message.consumer || sender_.single_copy == SingleCopy::off) return ShmWay::stream;
   if (sender_.single_copy == SingleCopy::on) return ShmWay::read;
-  return is_worth_a_choice(message) ? ways_.choose(message) : ShmWay::stream;
+  return is_worth_a_choice(message) ? ways_.choose(message, *sender_.ways) : ShmWay::stream;
 }
 
 void Incoming::ask_for(const Receive& receive) {

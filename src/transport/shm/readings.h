@@ -24,6 +24,7 @@ struct Sender {
   int pid = -1;
   const Process* process = nullptr;
   const std::atomic<OwnerState>* state = nullptr;
+  const WayBoard* ways = nullptr;
   SingleCopy single_copy = SingleCopy::off;  // `off` where the system does not let us read it
   OutboxMemory outbox;
 };

@@ -42,14 +42,16 @@ std::size_t sort_of(const Message& message) {
   return 2 * static_cast<std::size_t>(std::clamp(doublings, 0, kLengths - 1)) + (is_later(message) ? 1 : 0);
 }
 
-ShmWay Ways::choose(const Message& message) {
+ShmWay Ways::choose(const Message& message, const WayBoard& sender) {
   const std::size_t sort = sort_of(message);
-  // Relaxed, both: any value will do, and nothing else is read or written because of it.
+  // Relaxed, all: any value will do, and nothing else is read or written because of it.
   if (first_) {
     const ShmWay way = first_->ways[sort].load(std::memory_order_relaxed);
     if (way != ShmWay::undecided) return way;
   }
-  const ShmWay way = next_way(habits_[sort], trials_of(message));
+  // A stream is as slow as the slower end. As many senders may be at work as there are peers.
+  const double senders = sender.copies_in[sort].load(std::memory_order_relaxed) / static_cast<double>(peers_);
+  const ShmWay way = next_way(habits_[sort], trials_of(message), senders);
   mine_.ways[sort].store(way, std::memory_order_relaxed);
   return way;
 }
@@ -66,10 +68,10 @@ bool Ways::wants_time(const Message& message) const {
          (habit.streamed + habit.read) % kMessagesToTime == 0;
 }
 
-ShmWay Ways::next_way(Habit& habit, std::size_t trials) {
+ShmWay Ways::next_way(Habit& habit, std::size_t trials, double senders) {
   if (habit.streamed < trials) return ShmWay::stream;
   if (habit.read < trials) return ShmWay::read;  // the sender may decline
-  const double stream = habit.stream_cost(), read = habit.read_cost();
+  const double stream = std::max(habit.stream_cost(), senders), read = habit.read_cost();
   const ShmWay better = read < stream ? ShmWay::read : ShmWay::stream;
   const double ratio = std::max(read, stream) / std::min(read, stream);
   const double retries = static_cast<double>(++habit.since_retry) - kRowsToRetry * ratio * static_cast<double>(trials);
@@ -77,6 +79,13 @@ ShmWay Ways::next_way(Habit& habit, std::size_t trials) {
   if (!habit.retries) return better;
   if (retries >= static_cast<double>(trials)) habit.since_retry = 0;
   return better == ShmWay::read ? ShmWay::stream : ShmWay::read;
+}
+
+void Ways::sent(const Message& message, std::int64_t ns) {
+  const std::size_t sort = sort_of(message);
+  Pace& pace = habits_[sort].copies_in;
+  pace.learn(ns, message.bytes);
+  mine_.copies_in[sort].store(static_cast<float>(pace.cost()), std::memory_order_relaxed);
 }
 
 void Ways::streamed(const Message& message, std::optional<std::int64_t> ns) {

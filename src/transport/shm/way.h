@@ -31,7 +31,8 @@ std::size_t sort_of(const Message& message);
 
 /// What a rank lets the others of its host read.
 struct WayBoard {
-  std::array<std::atomic<ShmWay>, kSorts> ways;  // its last choices
+  std::array<std::atomic<ShmWay>, kSorts> ways;      // its last choices
+  std::array<std::atomic<float>, kSorts> copies_in;  // ns a byte of what it streams to others; 0: not tried yet
 };
 
 /// One rank's choices, and what they go by. Used by one thread at a time.
@@ -40,8 +41,8 @@ class Ways {
   /// `first`: of the first rank on the host, null on that rank itself; `peers`: how many other ranks there are.
   Ways(WayBoard& mine, const WayBoard* first, std::size_t peers) : mine_(mine), first_(first), peers_(peers) {}
 
-  /// For a message that is worth one, and may be read.
-  ShmWay choose(const Message& message);
+  /// For a message that is worth one, and may be read. sender: its board.
+  ShmWay choose(const Message& message, const WayBoard& sender);
   /// Are its copies worth a look at the clock each?
   bool wants_time(const Message& message) const;
 
@@ -49,7 +50,7 @@ class Ways {
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
   // A message worth a choice, for which no outbox was used, has left or come; `ns`: what this rank's copies took, where
   // it has looked at the clock.
-  void sent(const Message& message, std::int64_t ns) { habits_[sort_of(message)].copies_in.learn(ns, message.bytes); }
+  void sent(const Message& message, std::int64_t ns);
   void streamed(const Message& message, std::optional<std::int64_t> ns);
   /// Of `bytes` of it, which this rank has copied; its sender the others.
   void read(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
@@ -75,12 +76,13 @@ class Ways {
     bool retries = false;  // the worse way, now
 
     /// Per byte of a stream that is received. The rank copies into rings as well, as far as it also sends; the copies
-    /// of its senders are made meanwhile and cost it nothing.
+    /// of its senders are made meanwhile.
     double stream_cost() const { return copies_out.cost() + sent_share * copies_in.cost(); }
     double read_cost() const { return reads.cost() + sent_share * writes.cost(); }
   };
   std::size_t trials_of(const Message& message) const;
-  static ShmWay next_way(Habit& habit, std::size_t trials);
+  /// senders: what a byte costs them at least, while this rank does its part.
+  static ShmWay next_way(Habit& habit, std::size_t trials, double senders);
   void came(Habit& habit);
 
   WayBoard& mine_;
