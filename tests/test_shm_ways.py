@@ -112,13 +112,14 @@ def test_lengths_and_places_in_a_call_learn_each_for_itself() -> None:
     assert rank.ways.choose(MIB + 8, OF_A_USER) == "read"  # of about this length, and not written in this call either
 
 
-def test_all_go_the_way_of_the_hosts_first_rank() -> None:
+def test_who_also_sends_goes_the_way_of_the_hosts_first_rank() -> None:
     first = Rank(1.0, 0.5)
     other = _core.ShmWays(first.ways, 1)
     assert other.choose(MIB, FIRST) == "stream"  # the first has not chosen yet: its own trials
     for _ in range(2 * TRIALS):
         way, _ = first.take()
         assert other.choose(MIB, FIRST) == way
+        other.sent(MIB, FIRST, MIB // 8)
         other.received(MIB, FIRST, way == "read", MIB // (4 if way == "stream" else 1))  # here streams are cheaper
     assert first.take()[0] == "read"
     assert other.choose(MIB, FIRST) == "read"
@@ -147,3 +148,12 @@ def test_a_stream_is_as_slow_as_its_sender(peers: int, way: str) -> None:
         ways.received(MIB, FIRST, came == "read", int((0.5 if came == "read" else 0.4) * MIB))
     assert ways.choose(MIB, FIRST, sender) == way
     assert ways.choose(MIB, FIRST) == "stream"
+
+
+def test_who_only_receives_goes_by_its_own_times() -> None:
+    first = Rank(0.5, 1.0)
+    first.rows(2 * TRIALS)  # of calls in which both send
+    assert first.take()[0] == "stream"
+    other = Rank(1.0, 0.5)
+    other.ways = _core.ShmWays(first.ways, 1)
+    assert other.rows(3 * TRIALS) == [("stream", TRIALS), ("read", 2 * TRIALS)]

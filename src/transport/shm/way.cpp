@@ -21,6 +21,10 @@ constexpr double kRowsToRetry = 32;  // such rows, times how much longer the wor
 constexpr std::uint64_t kMessagesToTime =
     16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
 
+/// Bytes sent for each that is received. Who only receives goes by itself: the first rank may be the one that sends,
+/// and have chosen for other calls. One message of an exchange says that it is one.
+constexpr double kSendsToo = 0.2;
+
 constexpr int kLengths = kSorts / 2;
 
 /// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
@@ -45,7 +49,7 @@ std::size_t sort_of(const Message& message) {
 ShmWay Ways::choose(const Message& message, const WayBoard& sender) {
   const std::size_t sort = sort_of(message);
   // Relaxed, all: any value will do, and nothing else is read or written because of it.
-  if (first_) {
+  if (first_ && habits_[sort].sent_share > kSendsToo) {
     const ShmWay way = first_->ways[sort].load(std::memory_order_relaxed);
     if (way != ShmWay::undecided) return way;
   }

@@ -4,9 +4,9 @@
 //
 // Which is faster depends on where the cores and the caches lie, on the pages of both buffers, on whether the sender
 // has just written its own, and on what else both ranks do meanwhile: 0.4 to 4 times the other's time on one machine.
-// No trial before the first call knows these, so ranks time their copies and go by that. They have to agree, too: where
-// one of two ranks reads and the other streams, the reader does three copies of four. So all take the way that the
-// first rank of the host takes for such messages.
+// No trial before the first call knows these, so ranks time their copies and go by that. Ranks that send to each other
+// have to agree, too: where one of two reads and the other streams, the reader does three copies of four. So they take
+// the way that the first rank of the host takes for such messages.
 #pragma once
 
 #include <array>
