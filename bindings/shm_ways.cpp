@@ -35,12 +35,10 @@ void bind_shm_ways(nb::module_& m) {
       .def(nb::init<const ShmWays*, std::size_t>(), "first"_a.none(), "peers"_a, nb::keep_alive<1, 2>())
       .def(
           "choose",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, const ShmWays* sender) {
-            const shm::WayBoard nobody{};
-            const shm::WayBoard& board = sender ? *sender->board : nobody;
-            return rank.ways.choose(message(bytes, tag), board) == shm::ShmWay::read ? "read" : "stream";
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
+            return rank.ways.choose(message(bytes, tag)) == shm::ShmWay::read ? "read" : "stream";
           },
-          "bytes"_a, "tag"_a, "sender"_a = nb::none())
+          "bytes"_a, "tag"_a)
       .def(
           "wants_time",
           [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
@@ -50,20 +48,16 @@ void bind_shm_ways(nb::module_& m) {
       .def(
           "received",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
-             std::optional<std::size_t> part) {
+             std::optional<std::size_t> part, std::optional<std::int64_t> all_ns) {
+            std::optional<shm::Took> took;
+            if (ns) took = {*ns, all_ns.value_or(*ns)};
             rank.ways.receives(bytes);
-            read ? rank.ways.read(message(bytes, tag), part.value_or(bytes), ns)
-                 : rank.ways.streamed(message(bytes, tag), ns);
+            read ? rank.ways.read(message(bytes, tag), part.value_or(bytes), took)
+                 : rank.ways.streamed(message(bytes, tag), took);
           },
-          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(),
-          "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself.")
-      .def(
-          "sent",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::int64_t ns) {
-            rank.ways.sends(bytes);
-            rank.ways.sent(message(bytes, tag), ns);
-          },
-          "bytes"_a, "tag"_a, "ns"_a, "ns: that its copies into the ring took.")
+          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(), "all_ns"_a = nb::none(),
+          "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself. "
+          "all_ns: from its first bytes to its last; None: as long.")
       .def(
           "written",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns) {

@@ -55,7 +55,7 @@ ShmWay Incoming::way_for(const Message& message) {
   // A consumer takes what is in the cache; what was read from afar would have to be stored first.
   if (message.consumer || sender_.single_copy == SingleCopy::off) return ShmWay::stream;
   if (sender_.single_copy == SingleCopy::on) return ShmWay::read;
-  return is_worth_a_choice(message) ? ways_.choose(message, *sender_.ways) : ShmWay::stream;
+  return is_worth_a_choice(message) ? ways_.choose(message) : ShmWay::stream;
 }
 
 void Incoming::ask_for(const Receive& receive) {
@@ -164,6 +164,7 @@ void Incoming::begin_stream(const PacketHeader& packet, std::size_t alike) {
   Message* const receive = match(packet.fields);
   stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(alike * receive->bytes)};
   stream_.timed = !receive->consumer && ways_.wants_time(*receive);
+  if (stream_.timed) stream_.begun_ns = wall_clock_ns();
 }
 
 void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<Message*>& done) {
@@ -177,8 +178,11 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   ways_.receives(bytes);
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
-  if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared)
-    ways_.streamed(*stream_.message, stream_.timed ? std::optional(stream_.copies_ns) : std::nullopt);
+  if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared) {
+    std::optional<Took> took;
+    if (stream_.timed) took = {stream_.copies_ns, wall_clock_ns() - stream_.begun_ns};
+    ways_.streamed(*stream_.message, took);
+  }
   finish(stream_.message, done);
   stream_.message = nullptr;
 }

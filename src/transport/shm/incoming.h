@@ -64,6 +64,7 @@ class Incoming {
     std::size_t received_bytes = 0;
     Stores stores = Stores::ordinary;
     bool timed = false;
+    std::int64_t begun_ns = 0;   // by the wall clock
     std::int64_t copies_ns = 0;  // that taking it out of the ring has cost
     bool shared = false;         // any of it with other messages
   };

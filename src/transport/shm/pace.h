@@ -19,6 +19,9 @@ inline std::int64_t clock_ns(std::size_t bytes) {
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
 }
 
+/// Of what may sleep meanwhile.
+inline std::int64_t wall_clock_ns() { return clock_ns(0); }
+
 class Pace {
  public:
   /// Nanoseconds per byte; 0: not tried yet.

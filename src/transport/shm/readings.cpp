@@ -78,7 +78,10 @@ bool Readings::read_pieces(ReadUnderWay& reading, PieceRun run) {
 bool Readings::read(ControlWriter& notes, bool shares) {
   if (!can_go_on(notes)) return false;
   ReadUnderWay& reading = readings_.front();
-  if (reading.number == 0) reading.number = claims_.begin();
+  if (reading.number == 0) {
+    reading.number = claims_.begin();
+    if (reading.timed) reading.begun_ns = wall_clock_ns();
+  }
   if (shares && !reading.offered) offer(reading, notes);
   const auto run = next_pieces(reading);
   if (!run) return false;
@@ -98,8 +101,11 @@ std::optional<Readings::End> Readings::take_ended(ControlWriter& notes) {
   if (sender_.state->load(std::memory_order_relaxed) != OwnerState::open)
     throw TransportError("rank " + std::to_string(message.peer) + " gave up while its memory was read");
   ways_.receives(message.bytes);
-  if (is_worth_a_choice(message))
-    ways_.read(message, reading.read_bytes, reading.timed ? std::optional(reading.copies_ns) : std::nullopt);
+  if (is_worth_a_choice(message)) {
+    std::optional<Took> took;
+    if (reading.timed) took = {reading.copies_ns, wall_clock_ns() - reading.begun_ns};
+    ways_.read(message, reading.read_bytes, took);
+  }
   const End end{reading.message, reading.then};
   notes.put({end.told, message.tag});
   lists_.give_back(std::move(reading.list));

@@ -24,7 +24,6 @@ struct Sender {
   int pid = -1;
   const Process* process = nullptr;
   const std::atomic<OwnerState>* state = nullptr;
-  const WayBoard* ways = nullptr;
   SingleCopy single_copy = SingleCopy::off;  // `off` where the system does not let us read it
   OutboxMemory outbox;
 };
@@ -67,6 +66,7 @@ class Readings {
     std::size_t place = 0;       // of both
     std::size_t read_bytes = 0;  // by this rank
     bool timed = false;
+    std::int64_t begun_ns = 0;   // by the wall clock
     std::int64_t copies_ns = 0;  // that reading has taken
     bool sender_ends = false;    // a killed process loses its memory some time before it counts as ended
 

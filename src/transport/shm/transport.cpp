@@ -31,8 +31,8 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
   ways_.emplace(host_.boards()->ways, is_first ? nullptr : &neighbours.front().boards->ways, neighbours.size());
   for (const shm::Neighbour& neighbour : neighbours) {
     pair_of_rank_[neighbour.rank] = static_cast<int>(pairs_.size());
-    const shm::Sender sender{neighbour.process.id(),  &neighbour.process,    &neighbour.boards->state,
-                             &neighbour.boards->ways, neighbour.single_copy, neighbour.outbox};
+    const shm::Sender sender{neighbour.process.id(), &neighbour.process, &neighbour.boards->state,
+                             neighbour.single_copy, neighbour.outbox};
     pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, neighbour.process.id(), layout_, *ways_, outbox_),
                         shm::Incoming(rank_, neighbour.in, layout_, sender, *ways_));
   }

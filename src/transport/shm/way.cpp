@@ -21,8 +21,7 @@ constexpr double kRowsToRetry = 32;  // such rows, times how much longer the wor
 constexpr std::uint64_t kMessagesToTime =
     16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
 
-/// Bytes sent for each that is received. Who only receives goes by itself: the first rank may be the one that sends,
-/// and have chosen for other calls. One message of an exchange says that it is one.
+/// Bytes sent for each that is received, so one message of an exchange says that it is one.
 constexpr double kSendsToo = 0.2;
 
 constexpr int kLengths = kSorts / 2;
@@ -46,18 +45,26 @@ std::size_t sort_of(const Message& message) {
   return 2 * static_cast<std::size_t>(std::clamp(doublings, 0, kLengths - 1)) + (is_later(message) ? 1 : 0);
 }
 
-ShmWay Ways::choose(const Message& message, const WayBoard& sender) {
+ShmWay Ways::choose(const Message& message) {
   const std::size_t sort = sort_of(message);
-  // Relaxed, all: any value will do, and nothing else is read or written because of it.
-  if (first_ && habits_[sort].sent_share > kSendsToo) {
+  // Relaxed, both: any value will do, and nothing else is read or written because of it.
+  if (first_ && sends_too(message)) {
     const ShmWay way = first_->ways[sort].load(std::memory_order_relaxed);
     if (way != ShmWay::undecided) return way;
   }
-  // A stream is as slow as the slower end. As many senders may be at work as there are peers.
-  const double senders = sender.copies_in[sort].load(std::memory_order_relaxed) / static_cast<double>(peers_);
-  const ShmWay way = next_way(habits_[sort], trials_of(message), senders);
+  const ShmWay way = next_way(message);
   mine_.ways[sort].store(way, std::memory_order_relaxed);
   return way;
+}
+
+bool Ways::sends_too(const Message& message) const { return balances_[sort_of(message)].sent_share > kSendsToo; }
+
+Ways::Costs Ways::costs_of(const Message& message) const {
+  const Habit& habit = habit_of(message);
+  if (!sends_too(message)) return {habit.all_streamed.cost(), habit.all_read.cost()};
+  // It copies into rings as well, and writes, as far as it also sends. The copies of its senders are made meanwhile.
+  const double share = balances_[sort_of(message)].sent_share;
+  return {habit.copies_out.cost() + share * habit.copies_in.cost(), habit.reads.cost() + share * habit.writes.cost()};
 }
 
 std::size_t Ways::trials_of(const Message& message) const {
@@ -66,16 +73,18 @@ std::size_t Ways::trials_of(const Message& message) const {
 
 bool Ways::wants_time(const Message& message) const {
   if (!is_worth_a_choice(message)) return false;
-  const Habit& habit = habits_[sort_of(message)];
+  const Habit& habit = habit_of(message);
   const std::size_t trials = trials_of(message);
   return habit.retries || habit.streamed < trials || habit.read < trials ||
          (habit.streamed + habit.read) % kMessagesToTime == 0;
 }
 
-ShmWay Ways::next_way(Habit& habit, std::size_t trials, double senders) {
+ShmWay Ways::next_way(const Message& message) {
+  Habit& habit = habit_of(message);
+  const std::size_t trials = trials_of(message);
   if (habit.streamed < trials) return ShmWay::stream;
   if (habit.read < trials) return ShmWay::read;  // the sender may decline
-  const double stream = std::max(habit.stream_cost(), senders), read = habit.read_cost();
+  const auto [stream, read] = costs_of(message);
   const ShmWay better = read < stream ? ShmWay::read : ShmWay::stream;
   const double ratio = std::max(read, stream) / std::min(read, stream);
   const double retries = static_cast<double>(++habit.since_retry) - kRowsToRetry * ratio * static_cast<double>(trials);
@@ -85,29 +94,26 @@ ShmWay Ways::next_way(Habit& habit, std::size_t trials, double senders) {
   return better == ShmWay::read ? ShmWay::stream : ShmWay::read;
 }
 
-void Ways::sent(const Message& message, std::int64_t ns) {
-  const std::size_t sort = sort_of(message);
-  Pace& pace = habits_[sort].copies_in;
-  pace.learn(ns, message.bytes);
-  mine_.copies_in[sort].store(static_cast<float>(pace.cost()), std::memory_order_relaxed);
-}
-
-void Ways::streamed(const Message& message, std::optional<std::int64_t> ns) {
-  Habit& habit = habits_[sort_of(message)];
-  if (ns) habit.copies_out.learn(*ns, message.bytes);
+void Ways::streamed(const Message& message, std::optional<Took> took) {
+  Habit& habit = habit_of(message);
+  if (took) {
+    habit.copies_out.learn(took->copies, message.bytes);
+    habit.all_streamed.learn(took->all, message.bytes);
+  }
   ++habit.streamed;
-  came(habit);
+  came(message);
 }
 
-void Ways::read(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
-  Habit& habit = habits_[sort_of(message)];
-  habit.reads.learn(message, bytes, ns);
+void Ways::read(const Message& message, std::size_t bytes, std::optional<Took> took) {
+  Habit& habit = habit_of(message);
+  habit.reads.learn(message, bytes, took ? std::optional(took->copies) : std::nullopt);
+  if (took) habit.all_read.learn(took->all, message.bytes);
   ++habit.read;
-  came(habit);
+  came(message);
 }
 
 void Ways::written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
-  habits_[sort_of(message)].writes.learn(message, bytes, ns);
+  exchanged(message).writes.learn(message, bytes, ns);
 }
 
 void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
@@ -115,12 +121,13 @@ void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::opti
   share = follow(share, static_cast<double>(bytes) / static_cast<double>(message.bytes));
 }
 
-void Ways::came(Habit& habit) {
-  const auto sent = static_cast<double>(sent_bytes_ - habit.sent_bytes);
-  const auto received = static_cast<double>(received_bytes_ - habit.received_bytes);
-  habit.sent_share = follow(habit.sent_share, std::min(1.0, sent / received));
-  habit.sent_bytes = sent_bytes_;
-  habit.received_bytes = received_bytes_;
+void Ways::came(const Message& message) {
+  Balance& balance = balances_[sort_of(message)];
+  const auto sent = static_cast<double>(sent_bytes_ - balance.sent_bytes);
+  const auto received = static_cast<double>(received_bytes_ - balance.received_bytes);
+  balance.sent_share = follow(balance.sent_share, std::min(1.0, sent / received));
+  balance.sent_bytes = sent_bytes_;
+  balance.received_bytes = received_bytes_;
 }
 
 }  // namespace lanecast::shm

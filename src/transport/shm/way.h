@@ -4,9 +4,11 @@
 //
 // Which is faster depends on where the cores and the caches lie, on the pages of both buffers, on whether the sender
 // has just written its own, and on what else both ranks do meanwhile: 0.4 to 4 times the other's time on one machine.
-// No trial before the first call knows these, so ranks time their copies and go by that. Ranks that send to each other
-// have to agree, too: where one of two reads and the other streams, the reader does three copies of four. So they take
-// the way that the first rank of the host takes for such messages.
+// No trial before the first call knows these, so ranks time what comes and go by that. A rank that also sends goes by
+// what its own copies take. Such ranks have to agree, too: where one of two reads and the other streams, the reader
+// does three copies of four. So they take the way that the first rank of the host takes for such messages. A rank that
+// only receives waits for its sender, whose copies into a ring may take longer than its own out of it: it goes by how
+// long all takes, and by itself, since the first rank may be its sender.
 #pragma once
 
 #include <array>
@@ -31,8 +33,12 @@ std::size_t sort_of(const Message& message);
 
 /// What a rank lets the others of its host read.
 struct WayBoard {
-  std::array<std::atomic<ShmWay>, kSorts> ways;      // its last choices
-  std::array<std::atomic<float>, kSorts> copies_in;  // ns a byte of what it streams to others; 0: not tried yet
+  std::array<std::atomic<ShmWay>, kSorts> ways;  // its last choices
+};
+
+/// Nanoseconds that a message took its receiver.
+struct Took {
+  std::int64_t copies, all;  // its own copies; from its first bytes to its last
 };
 
 /// One rank's choices, and what they go by. Used by one thread at a time.
@@ -41,20 +47,20 @@ class Ways {
   /// `first`: of the first rank on the host, null on that rank itself; `peers`: how many other ranks there are.
   Ways(WayBoard& mine, const WayBoard* first, std::size_t peers) : mine_(mine), first_(first), peers_(peers) {}
 
-  /// For a message that is worth one, and may be read. sender: its board.
-  ShmWay choose(const Message& message, const WayBoard& sender);
+  /// For a message that is worth one, and may be read.
+  ShmWay choose(const Message& message);
   /// Are its copies worth a look at the clock each?
   bool wants_time(const Message& message) const;
 
   void sends(std::size_t bytes) { sent_bytes_ += bytes; }
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
-  // A message worth a choice, for which no outbox was used, has left or come; `ns`: what this rank's copies took, where
-  // it has looked at the clock.
-  void sent(const Message& message, std::int64_t ns);
-  void streamed(const Message& message, std::optional<std::int64_t> ns);
+  // A message worth a choice, for which no outbox was used, has left or come; `ns`, `took`: where this rank has looked
+  // at the clock.
+  void sent(const Message& message, std::int64_t ns) { exchanged(message).copies_in.learn(ns, message.bytes); }
+  void streamed(const Message& message, std::optional<Took> took);
   /// Of `bytes` of it, which this rank has copied; its sender the others.
-  void read(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
-  /// The same at the sender: its receiver has copied the others.
+  void read(const Message& message, std::size_t bytes, std::optional<Took> took);
+  /// At the sender: its receiver has copied the others.
   void written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
 
  private:
@@ -69,27 +75,34 @@ class Ways {
   struct Habit {
     Pace copies_in, copies_out;
     ReadShare reads{1}, writes{0};
-    double sent_share = 0;  // bytes that this rank sends for each that it receives, of late, at most 1
-    std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
-    std::size_t streamed = 0, read = 0;                // messages that came
+    Pace all_streamed, all_read;
+    std::size_t streamed = 0, read = 0;  // messages that came
     std::size_t since_retry = 0;
     bool retries = false;  // the worse way, now
-
-    /// Per byte of a stream that is received. The rank copies into rings as well, as far as it also sends; the copies
-    /// of its senders are made meanwhile.
-    double stream_cost() const { return copies_out.cost() + sent_share * copies_in.cost(); }
-    double read_cost() const { return reads.cost() + sent_share * writes.cost(); }
   };
+  /// How much a rank sends while such messages come.
+  struct Balance {
+    double sent_share = 0;                             // bytes for each that it receives, of late, at most 1
+    std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
+  };
+  struct Costs {
+    double stream, read;  // ns a byte of a message that is received
+  };
+  bool sends_too(const Message& message) const;
+  Habit& exchanged(const Message& message) { return habits_[1][sort_of(message)]; }
+  const Habit& habit_of(const Message& message) const { return habits_[sends_too(message)][sort_of(message)]; }
+  Habit& habit_of(const Message& message) { return habits_[sends_too(message)][sort_of(message)]; }
+  Costs costs_of(const Message& message) const;
   std::size_t trials_of(const Message& message) const;
-  /// senders: what a byte costs them at least, while this rank does its part.
-  static ShmWay next_way(Habit& habit, std::size_t trials, double senders);
-  void came(Habit& habit);
+  ShmWay next_way(const Message& message);
+  void came(const Message& message);
 
   WayBoard& mine_;
   const WayBoard* const first_;
   const std::size_t peers_;
   std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
-  std::array<Habit, kSorts> habits_;
+  std::array<Balance, kSorts> balances_;
+  std::array<std::array<Habit, kSorts>, 2> habits_;  // of ranks that only receive, of those that also send
 };
 
 }  // namespace lanecast::shm
