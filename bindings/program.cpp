@@ -12,6 +12,7 @@
 #include "base/dtype.h"
 #include "bindings.h"
 #include "plan_dict.h"
+#include "program/delays.h"
 #include "program_dict.h"
 #include "runtime/gpu/between_hosts/between_hosts.h"
 #include "runtime/gpu/bound_program.h"
@@ -177,8 +178,10 @@ void check(const HostsOfProgram& where, int ranks, int lanes) {
 }
 
 /// As a call between hosts shapes it.
-Program bound(const Plan& plan, const Shape& shape, Slicing slicing, const HostsOfProgram& where) {
+Program bound(const Plan& plan, const Shape& shape, Slicing slicing, const HostsOfProgram& where,
+              std::vector<std::int32_t> stages = {}) {
   ProgramShape bound = program_shape(plan, shape);
+  bound.stages = std::move(stages);
   bound.counts = where.counts;
   if (!where.hosts.empty()) {
     Ranks neighbours = BetweenHosts::neighbours_of(plan.rank, where.hosts);
@@ -233,9 +236,13 @@ std::vector<Program> all_bound(const std::vector<const Plan*>& list, const std::
   const Shape shape = shape_of(plans[0], counts, dtype, op);
   std::size_t ring = gpu::ring_bytes(static_cast<gpu::u32>(plans.size()));
   Slicing slicing{lanes, std::max(chunks, 1)};  // between hosts a message that fits no ring is cut, not the parts
-  if (where.hosts.empty()) slicing = slicing_of(plans, shape, chunks, ring, [lanes](std::size_t) { return lanes; });
+  std::vector<std::int32_t> stages;
+  if (where.hosts.empty()) {
+    slicing = slicing_of(plans, shape, chunks, ring, [lanes](std::size_t) { return lanes; });
+    stages = stages_of(plans);
+  }
   std::vector<Program> programs;
-  for (const Plan& plan : plans) programs.push_back(bound(plan, shape, slicing, where));
+  for (const Plan& plan : plans) programs.push_back(bound(plan, shape, slicing, where, stages));
   if (!where.hosts.empty()) {
     ring = 0;
     for (const Program& program : programs) ring = std::max(ring, program.longest_message);

@@ -40,7 +40,7 @@ class ProgramLowering {
   }
 
   Program run() {
-    const bool in_stages = shape_.between_hosts || !program_.slicing.stages.empty();
+    const bool in_stages = shape_.between_hosts || !shape_.stages.empty();
     if (in_stages && program_.slicing.chunks > 1) set_delays();  // with one chunk nothing overlaps
     for (std::uint32_t i = 0; i < plan_.steps.size(); ++i) lower(i);
     place_carried(program_);
@@ -59,7 +59,7 @@ class ProgramLowering {
     std::vector<bool> carried;
     carried.reserve(plan_.steps.size());
     for (const Step& step : plan_.steps) carried.push_back(is_carried(step));
-    delays_ = delays_of(plan_, carried, program_.slicing.stages);
+    delays_ = delays_of(plan_, carried, shape_.stages);
     for (const std::uint32_t delay : delays_) program_.delays = std::max(program_.delays, delay);
   }
 

@@ -27,8 +27,6 @@ struct Slicing {
   int lanes = 1;
   int chunks = 1;    // of each lane
   int channels = 1;  // of as many lanes each
-  /// Within a host: those of all ranks' messages, where each works a chunk behind the one before it.
-  std::vector<std::int32_t> stages = {};
   int lanes_of_channel() const { return lanes / channels; }
   std::size_t slices() const { return static_cast<std::size_t>(lanes) * static_cast<std::size_t>(chunks); }
   friend bool operator==(const Slicing&, const Slicing&) = default;
@@ -109,6 +107,7 @@ struct ProgramShape {
   std::function<StepSum(const Step&)> sum_of;
   CountsKnown counts = CountsKnown::before;
   std::optional<BetweenHostsShape> between_hosts;  // none: all ranks are on one
+  std::vector<std::int32_t> stages;                // within one, of all ranks: stages_of(); see delays.h
 };
 
 std::string_view name_of(gpu::Operation operation);

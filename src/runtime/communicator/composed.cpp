@@ -2,6 +2,7 @@
 // Compositions made ready to run: compiled, and bound to their buffers, or staged for a GPU's.
 #include <algorithm>
 
+#include "program/delays.h"
 #include "runtime/bound/in_place.h"
 #include "runtime/communicator/compiling.h"
 #include "runtime/communicator/parts.h"
@@ -97,7 +98,7 @@ ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
   return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
     const InHostPrograms& programs = executor.within_host()->programs;
     const Slicing slicing = programs.slicing_of(all, shape, call.chunks ? call.chunks : ground_.options.chunks);
-    return {programs.bind(std::move(plan), std::move(shape), slicing), call.in, call.out};
+    return {programs.bind(std::move(plan), std::move(shape), slicing, stages_of(all)), call.in, call.out};
   });
 }
 

@@ -5,13 +5,16 @@
 
 #include "algorithms/algorithms.h"
 #include "plan/verify.h"
+#include "program/delays.h"
 #include "runtime/bound/shape_of_call.h"
 
 namespace lanecast {
 
-std::shared_ptr<const BoundProgram> InHostPrograms::bind(Plan plan, Shape shape, Slicing slicing) const {
+std::shared_ptr<const BoundProgram> InHostPrograms::bind(Plan plan, Shape shape, Slicing slicing,
+                                                         std::vector<std::int32_t> stages) const {
   const gpu::Device::Current current(*device_);
-  const ProgramShape bound = program_shape(plan, shape);
+  ProgramShape bound = program_shape(plan, shape);
+  bound.stages = std::move(stages);
   return std::make_shared<const BoundProgram>(device_, std::move(plan), std::move(shape), bound, slicing);
 }
 
@@ -35,10 +38,16 @@ std::shared_ptr<const BoundProgram> InHostPrograms::named(const Call& call, bool
   Shape shape = shape_of(call);
   const Slicing slicing = slicing_of(plans, shape, call.chunks);
   shape.chunks = slicing.chunks;
-  check_queues(plans, [&](const Plan& plan) { return program_shape(plan, shape); }, slicing);
+  const std::vector<std::int32_t> stages = stages_of(plans);
+  const auto shaped = [&](const Plan& plan) {
+    ProgramShape bound = program_shape(plan, shape);
+    bound.stages = stages;
+    return bound;
+  };
+  check_queues(plans, shaped, slicing);
   Plan& own = plans[peers_.rank()];
   own.algorithm = algorithm;
-  return named_.make(collective, call, call.algorithm, bind(std::move(own), shape, slicing));
+  return named_.make(collective, call, call.algorithm, bind(std::move(own), shape, slicing, stages));
 }
 
 void InHostPrograms::enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose,

@@ -26,8 +26,9 @@ class InHostPrograms {
   void open(const Bootstrap& bootstrap) { peers_.open_programs(bootstrap); }
   bool is_open() const { return peers_.programs() != nullptr; }
 
-  /// Throws UsageError for a plan that is none for programs.
-  std::shared_ptr<const BoundProgram> bind(Plan plan, Shape shape, Slicing slicing) const;
+  /// Throws UsageError for a plan that is none for programs. stages: of all ranks' plans, see ProgramShape.
+  std::shared_ptr<const BoundProgram> bind(Plan plan, Shape shape, Slicing slicing,
+                                           std::vector<std::int32_t> stages) const;
   /// How programs of these plans, which are all ranks', cut their parts. chunks: of a lane; 0: as many as serve speed.
   Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks) const;
 
