@@ -50,7 +50,7 @@ void bind_shm_ways(nb::module_& m) {
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
              std::optional<std::size_t> part, std::optional<std::int64_t> all_ns) {
             std::optional<shm::Took> took;
-            if (ns) took = {*ns, all_ns.value_or(*ns)};
+            if (ns) took = {*ns, all_ns.value_or(*ns), bytes};
             rank.ways.receives(bytes);
             read ? rank.ways.read(message(bytes, tag), part.value_or(bytes), took)
                  : rank.ways.streamed(message(bytes, tag), took);

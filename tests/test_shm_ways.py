@@ -116,7 +116,8 @@ def test_who_also_sends_goes_the_way_of_the_hosts_first_rank() -> None:
     first = Rank(1.0, 0.5)
     other = _core.ShmWays(first.ways, 1)
     assert other.choose(MIB, FIRST) == "stream"  # the first has not chosen yet: its own trials
-    for _ in range(2 * TRIALS):
+    for _ in range(2 * TRIALS + 1):
+        first.ways.written(MIB, FIRST, MIB, 0)
         way, _ = first.take()
         assert other.choose(MIB, FIRST) == way
         other.written(MIB, FIRST, MIB, MIB)
@@ -147,10 +148,39 @@ def test_who_only_receives_goes_by_how_long_all_takes() -> None:
     assert ways.choose(MIB, FIRST) == "read"
 
 
-def test_who_only_receives_goes_by_itself() -> None:
+def test_who_only_receives_goes_by_itself_and_leads_nobody() -> None:
     first = Rank(0.5, 1.0)
     first.rows(2 * TRIALS)
     assert first.take()[0] == "stream"
     other = Rank(1.0, 0.5)
     other.ways = _core.ShmWays(first.ways, 1)
     assert other.rows(3 * TRIALS) == [("stream", TRIALS), ("read", 2 * TRIALS)]
+    for _ in range(2 * TRIALS + 1):
+        other.ways.written(MIB, FIRST, MIB, MIB // 8)
+        other.take()
+    assert other.take()[0] == "read"  # now it sends as well, and the first rank still does not
+
+
+@pytest.mark.parametrize("messages", [1, 4, 7])
+def test_batches_are_exchanges(messages: int) -> None:
+    """All of a batch is sent when its first message comes."""
+    first, other = Rank(1.0, 0.5), _core.ShmWays(None, 1)
+    other = _core.ShmWays(first.ways, 1)
+    for _ in range(4):
+        for _ in range(messages):
+            first.ways.written(MIB, FIRST, MIB // 2, MIB)
+            other.written(MIB, FIRST, MIB // 2, MIB)
+        for _ in range(messages):
+            way, _ = first.take()
+            other.received(MIB, FIRST, way == "read", MIB)
+    assert other.choose(MIB, FIRST) == first.ways.choose(MIB, FIRST)
+
+
+def test_a_rank_that_sent_before_is_soon_one_that_only_receives() -> None:
+    rank = Rank(0.5, 1.0)
+    for _ in range(2 * TRIALS + 1):
+        rank.ways.written(MIB, FIRST, MIB, MIB // 8)
+        rank.take()
+    assert rank.take()[0] == "stream"
+    rank.costs = {"stream": 2.0, "read": 1.0}  # of calls in which it sends nothing
+    assert rank.rows(6 * TRIALS)[-1][0] == "read"

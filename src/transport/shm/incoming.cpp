@@ -174,13 +174,15 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   else
     stream_.memory.scatter(data, bytes, stream_.stores);
   if (stream_.timed) stream_.copies_ns += clock_ns(bytes) - begin;
+  if (stream_.received_bytes == 0) stream_.first_bytes = bytes;
   stream_.received_bytes += bytes;
   ways_.receives(bytes);
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
   if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared) {
     std::optional<Took> took;
-    if (stream_.timed) took = {stream_.copies_ns, wall_clock_ns() - stream_.begun_ns};
+    const std::size_t all = stream_.message->bytes, came = all - stream_.first_bytes;
+    if (stream_.timed) took = {stream_.copies_ns, wall_clock_ns() - stream_.begun_ns, came > 0 ? came : all};
     ways_.streamed(*stream_.message, took);
   }
   finish(stream_.message, done);

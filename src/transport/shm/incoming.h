@@ -64,9 +64,10 @@ class Incoming {
     std::size_t received_bytes = 0;
     Stores stores = Stores::ordinary;
     bool timed = false;
-    std::int64_t begun_ns = 0;   // by the wall clock
-    std::int64_t copies_ns = 0;  // that taking it out of the ring has cost
-    bool shared = false;         // any of it with other messages
+    std::int64_t begun_ns = 0;    // by the wall clock
+    std::size_t first_bytes = 0;  // that were there then
+    std::int64_t copies_ns = 0;   // that taking it out of the ring has cost
+    bool shared = false;          // any of it with other messages
   };
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time

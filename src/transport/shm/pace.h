@@ -31,10 +31,17 @@ class Pace {
     const double cost = static_cast<double>(ns) / static_cast<double>(bytes);
     // A fast copy is proof; a slow one may have been interrupted, and only a row of them counts.
     const bool proof = cost_ == 0 || cost < cost_;
-    cost_ = proof ? cost : 0.75 * cost_ + 0.25 * std::min(cost, 4 * cost_);
+    cost_ = proof ? cost : followed(cost);
+  }
+  /// Of what may be fast by luck, too: where a rank comes late, much is there already.
+  void follow(std::int64_t ns, std::size_t bytes) {
+    const double cost = static_cast<double>(ns) / static_cast<double>(bytes);
+    cost_ = cost_ == 0 ? cost : followed(cost);
   }
 
  private:
+  double followed(double cost) const { return 0.75 * cost_ + 0.25 * std::min(cost, 4 * cost_); }
+
   double cost_ = 0;
 };
 

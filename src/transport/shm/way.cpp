@@ -21,8 +21,11 @@ constexpr double kRowsToRetry = 32;  // such rows, times how much longer the wor
 constexpr std::uint64_t kMessagesToTime =
     16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
 
-/// Bytes sent for each that is received, so one message of an exchange says that it is one.
+/// A rank that sends so much for each byte that it receives takes part in an exchange.
 constexpr double kSendsToo = 0.2;
+/// What a message leaves of what came and left before it. Calls may send and receive some messages each, of which all
+/// are sent when the first one comes; what was sent beyond so many belongs to other calls.
+constexpr double kOfLate = 0.8, kMostInBatch = 4;
 
 constexpr int kLengths = kSorts / 2;
 
@@ -53,17 +56,17 @@ ShmWay Ways::choose(const Message& message) {
     if (way != ShmWay::undecided) return way;
   }
   const ShmWay way = next_way(message);
-  mine_.ways[sort].store(way, std::memory_order_relaxed);
+  if (sends_too(message)) mine_.ways[sort].store(way, std::memory_order_relaxed);
   return way;
 }
 
-bool Ways::sends_too(const Message& message) const { return balances_[sort_of(message)].sent_share > kSendsToo; }
+bool Ways::sends_too(const Message& message) const { return balances_[sort_of(message)].share() > kSendsToo; }
 
 Ways::Costs Ways::costs_of(const Message& message) const {
   const Habit& habit = habit_of(message);
   if (!sends_too(message)) return {habit.all_streamed.cost(), habit.all_read.cost()};
   // It copies into rings as well, and writes, as far as it also sends. The copies of its senders are made meanwhile.
-  const double share = balances_[sort_of(message)].sent_share;
+  const double share = balances_[sort_of(message)].share();
   return {habit.copies_out.cost() + share * habit.copies_in.cost(), habit.reads.cost() + share * habit.writes.cost()};
 }
 
@@ -85,20 +88,27 @@ ShmWay Ways::next_way(const Message& message) {
   if (habit.streamed < trials) return ShmWay::stream;
   if (habit.read < trials) return ShmWay::read;  // the sender may decline
   const auto [stream, read] = costs_of(message);
+  if (stream == 0 || read == 0) return stream == 0 ? ShmWay::stream : ShmWay::read;  // that was never timed
   const ShmWay better = read < stream ? ShmWay::read : ShmWay::stream;
-  const double ratio = std::max(read, stream) / std::min(read, stream);
-  const double retries = static_cast<double>(++habit.since_retry) - kRowsToRetry * ratio * static_cast<double>(trials);
-  habit.retries = retries > 0;
+  if (habit.row_left == 0) {
+    const double ratio = std::max(read, stream) / std::min(read, stream);
+    if (static_cast<double>(++habit.since_retry) > kRowsToRetry * ratio * static_cast<double>(trials)) {
+      habit.retried = better == ShmWay::read ? ShmWay::stream : ShmWay::read;
+      habit.row_left = trials;
+      habit.since_retry = 0;
+    }
+  }
+  habit.retries = habit.row_left > 0;
   if (!habit.retries) return better;
-  if (retries >= static_cast<double>(trials)) habit.since_retry = 0;
-  return better == ShmWay::read ? ShmWay::stream : ShmWay::read;
+  --habit.row_left;
+  return habit.retried;
 }
 
 void Ways::streamed(const Message& message, std::optional<Took> took) {
   Habit& habit = habit_of(message);
   if (took) {
     habit.copies_out.learn(took->copies, message.bytes);
-    habit.all_streamed.learn(took->all, message.bytes);
+    habit.all_streamed.follow(took->all, took->all_bytes);
   }
   ++habit.streamed;
   came(message);
@@ -107,13 +117,13 @@ void Ways::streamed(const Message& message, std::optional<Took> took) {
 void Ways::read(const Message& message, std::size_t bytes, std::optional<Took> took) {
   Habit& habit = habit_of(message);
   habit.reads.learn(message, bytes, took ? std::optional(took->copies) : std::nullopt);
-  if (took) habit.all_read.learn(took->all, message.bytes);
+  if (took) habit.all_read.follow(took->all, took->all_bytes);
   ++habit.read;
   came(message);
 }
 
 void Ways::written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
-  exchanged(message).writes.learn(message, bytes, ns);
+  habit_of(message).writes.learn(message, bytes, ns);
 }
 
 void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
@@ -125,7 +135,8 @@ void Ways::came(const Message& message) {
   Balance& balance = balances_[sort_of(message)];
   const auto sent = static_cast<double>(sent_bytes_ - balance.sent_bytes);
   const auto received = static_cast<double>(received_bytes_ - balance.received_bytes);
-  balance.sent_share = follow(balance.sent_share, std::min(1.0, sent / received));
+  balance.sent = kOfLate * balance.sent + std::min(sent, kMostInBatch * static_cast<double>(message.bytes));
+  balance.received = kOfLate * balance.received + std::min(received, kMostInBatch * static_cast<double>(message.bytes));
   balance.sent_bytes = sent_bytes_;
   balance.received_bytes = received_bytes_;
 }

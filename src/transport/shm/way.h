@@ -11,11 +11,13 @@
 // long all takes, and by itself, since the first rank may be its sender.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "transport/shm/pace.h"
 #include "transport/transport.h"
@@ -38,7 +40,9 @@ struct WayBoard {
 
 /// Nanoseconds that a message took its receiver.
 struct Took {
-  std::int64_t copies, all;  // its own copies; from its first bytes to its last
+  std::int64_t copies;    // its own
+  std::int64_t all;       // by the wall clock, until the last byte was there
+  std::size_t all_bytes;  // that came meanwhile; the others were there when the clock began
 };
 
 /// One rank's choices, and what they go by. Used by one thread at a time.
@@ -56,7 +60,7 @@ class Ways {
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
   // A message worth a choice, for which no outbox was used, has left or come; `ns`, `took`: where this rank has looked
   // at the clock.
-  void sent(const Message& message, std::int64_t ns) { exchanged(message).copies_in.learn(ns, message.bytes); }
+  void sent(const Message& message, std::int64_t ns) { habit_of(message).copies_in.learn(ns, message.bytes); }
   void streamed(const Message& message, std::optional<Took> took);
   /// Of `bytes` of it, which this rank has copied; its sender the others.
   void read(const Message& message, std::size_t bytes, std::optional<Took> took);
@@ -79,19 +83,25 @@ class Ways {
     std::size_t streamed = 0, read = 0;  // messages that came
     std::size_t since_retry = 0;
     bool retries = false;  // the worse way, now
+    ShmWay retried = ShmWay::undecided;
+    std::size_t row_left = 0;  // messages that are still to come that way
   };
   /// How much a rank sends while such messages come.
   struct Balance {
-    double sent_share = 0;                             // bytes for each that it receives, of late, at most 1
+    double sent = 0, received = 0;                     // bytes of late
     std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
+
+    /// Bytes that are sent for each that is received, at most 1.
+    double share() const { return received > 0 ? std::min(1.0, sent / received) : 0; }
   };
   struct Costs {
     double stream, read;  // ns a byte of a message that is received
   };
   bool sends_too(const Message& message) const;
-  Habit& exchanged(const Message& message) { return habits_[1][sort_of(message)]; }
-  const Habit& habit_of(const Message& message) const { return habits_[sends_too(message)][sort_of(message)]; }
-  Habit& habit_of(const Message& message) { return habits_[sends_too(message)][sort_of(message)]; }
+  const Habit& habit_of(const Message& message) const {
+    return (sends_too(message) ? exchanging_ : receiving_)[sort_of(message)];
+  }
+  Habit& habit_of(const Message& message) { return const_cast<Habit&>(std::as_const(*this).habit_of(message)); }
   Costs costs_of(const Message& message) const;
   std::size_t trials_of(const Message& message) const;
   ShmWay next_way(const Message& message);
@@ -102,7 +112,7 @@ class Ways {
   const std::size_t peers_;
   std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
   std::array<Balance, kSorts> balances_;
-  std::array<std::array<Habit, kSorts>, 2> habits_;  // of ranks that only receive, of those that also send
+  std::array<Habit, kSorts> receiving_, exchanging_;  // of a rank that only receives; of one that also sends
 };
 
 }  // namespace lanecast::shm
