@@ -164,7 +164,7 @@ def test_who_only_receives_goes_by_itself_and_leads_nobody() -> None:
 @pytest.mark.parametrize("messages", [1, 4, 7])
 def test_batches_are_exchanges(messages: int) -> None:
     """All of a batch is sent when its first message comes."""
-    first, other = Rank(1.0, 0.5), _core.ShmWays(None, 1)
+    first = Rank(1.0, 0.5)
     other = _core.ShmWays(first.ways, 1)
     for _ in range(4):
         for _ in range(messages):

@@ -49,25 +49,27 @@ std::size_t sort_of(const Message& message) {
 }
 
 ShmWay Ways::choose(const Message& message) {
-  const std::size_t sort = sort_of(message);
+  const std::size_t number = sort_of(message);
+  Sort& sort = sorts_[number];
   // Relaxed, both: any value will do, and nothing else is read or written because of it.
-  if (first_ && sends_too(message)) {
-    const ShmWay way = first_->ways[sort].load(std::memory_order_relaxed);
+  if (first_ && sort.sends_too()) {
+    const ShmWay way = first_->ways[number].load(std::memory_order_relaxed);
     if (way != ShmWay::undecided) return way;
   }
-  const ShmWay way = next_way(message);
-  if (sends_too(message)) mine_.ways[sort].store(way, std::memory_order_relaxed);
+  const ShmWay way = next_way(sort, trials_of(message));
+  if (sort.sends_too()) mine_.ways[number].store(way, std::memory_order_relaxed);
   return way;
 }
 
-bool Ways::sends_too(const Message& message) const { return balances_[sort_of(message)].share() > kSendsToo; }
+bool Ways::Sort::sends_too() const { return balance.share() > kSendsToo; }
 
-Ways::Costs Ways::costs_of(const Message& message) const {
-  const Habit& habit = habit_of(message);
-  if (!sends_too(message)) return {habit.all_streamed.cost(), habit.all_read.cost()};
+Ways::Costs Ways::Sort::costs() const {
+  const Habit& of_late = habit();
+  if (!sends_too()) return {of_late.all_streamed.cost(), of_late.all_read.cost()};
   // It copies into rings as well, and writes, as far as it also sends. The copies of its senders are made meanwhile.
-  const double share = balances_[sort_of(message)].share();
-  return {habit.copies_out.cost() + share * habit.copies_in.cost(), habit.reads.cost() + share * habit.writes.cost()};
+  const double share = balance.share();
+  return {of_late.copies_out.cost() + share * of_late.copies_in.cost(),
+          of_late.reads.cost() + share * of_late.writes.cost()};
 }
 
 std::size_t Ways::trials_of(const Message& message) const {
@@ -76,18 +78,17 @@ std::size_t Ways::trials_of(const Message& message) const {
 
 bool Ways::wants_time(const Message& message) const {
   if (!is_worth_a_choice(message)) return false;
-  const Habit& habit = habit_of(message);
+  const Habit& habit = sorts_[sort_of(message)].habit();
   const std::size_t trials = trials_of(message);
   return habit.retries || habit.streamed < trials || habit.read < trials ||
          (habit.streamed + habit.read) % kMessagesToTime == 0;
 }
 
-ShmWay Ways::next_way(const Message& message) {
-  Habit& habit = habit_of(message);
-  const std::size_t trials = trials_of(message);
+ShmWay Ways::next_way(Sort& sort, std::size_t trials) {
+  Habit& habit = sort.habit();
   if (habit.streamed < trials) return ShmWay::stream;
   if (habit.read < trials) return ShmWay::read;  // the sender may decline
-  const auto [stream, read] = costs_of(message);
+  const auto [stream, read] = sort.costs();
   if (stream == 0 || read == 0) return stream == 0 ? ShmWay::stream : ShmWay::read;  // that was never timed
   const ShmWay better = read < stream ? ShmWay::read : ShmWay::stream;
   if (habit.row_left == 0) {
@@ -105,25 +106,27 @@ ShmWay Ways::next_way(const Message& message) {
 }
 
 void Ways::streamed(const Message& message, std::optional<Took> took) {
-  Habit& habit = habit_of(message);
+  Sort& sort = of(message);
+  Habit& habit = sort.habit();
   if (took) {
     habit.copies_out.learn(took->copies, message.bytes);
     habit.all_streamed.follow(took->all, took->all_bytes);
   }
   ++habit.streamed;
-  came(message);
+  came(sort, message);
 }
 
 void Ways::read(const Message& message, std::size_t bytes, std::optional<Took> took) {
-  Habit& habit = habit_of(message);
+  Sort& sort = of(message);
+  Habit& habit = sort.habit();
   habit.reads.learn(message, bytes, took ? std::optional(took->copies) : std::nullopt);
   if (took) habit.all_read.follow(took->all, took->all_bytes);
   ++habit.read;
-  came(message);
+  came(sort, message);
 }
 
 void Ways::written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
-  habit_of(message).writes.learn(message, bytes, ns);
+  of(message).habit().writes.learn(message, bytes, ns);
 }
 
 void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
@@ -131,8 +134,8 @@ void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::opti
   share = follow(share, static_cast<double>(bytes) / static_cast<double>(message.bytes));
 }
 
-void Ways::came(const Message& message) {
-  Balance& balance = balances_[sort_of(message)];
+void Ways::came(Sort& sort, const Message& message) {
+  Balance& balance = sort.balance;
   const auto sent = static_cast<double>(sent_bytes_ - balance.sent_bytes);
   const auto received = static_cast<double>(received_bytes_ - balance.received_bytes);
   balance.sent = kOfLate * balance.sent + std::min(sent, kMostInBatch * static_cast<double>(message.bytes));

@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include "transport/shm/pace.h"
 #include "transport/transport.h"
@@ -60,7 +59,7 @@ class Ways {
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
   // A message worth a choice, for which no outbox was used, has left or come; `ns`, `took`: where this rank has looked
   // at the clock.
-  void sent(const Message& message, std::int64_t ns) { habit_of(message).copies_in.learn(ns, message.bytes); }
+  void sent(const Message& message, std::int64_t ns) { of(message).habit().copies_in.learn(ns, message.bytes); }
   void streamed(const Message& message, std::optional<Took> took);
   /// Of `bytes` of it, which this rank has copied; its sender the others.
   void read(const Message& message, std::size_t bytes, std::optional<Took> took);
@@ -97,22 +96,27 @@ class Ways {
   struct Costs {
     double stream, read;  // ns a byte of a message that is received
   };
-  bool sends_too(const Message& message) const;
-  const Habit& habit_of(const Message& message) const {
-    return (sends_too(message) ? exchanging_ : receiving_)[sort_of(message)];
-  }
-  Habit& habit_of(const Message& message) { return const_cast<Habit&>(std::as_const(*this).habit_of(message)); }
-  Costs costs_of(const Message& message) const;
+  /// What a rank knows of a sort of messages. Times of a rank that only receives stand apart from those of one that
+  /// also sends.
+  struct Sort {
+    Balance balance;
+    Habit receiving, exchanging;
+
+    bool sends_too() const;
+    const Habit& habit() const { return sends_too() ? exchanging : receiving; }
+    Habit& habit() { return sends_too() ? exchanging : receiving; }
+    Costs costs() const;
+  };
+  Sort& of(const Message& message) { return sorts_[sort_of(message)]; }
   std::size_t trials_of(const Message& message) const;
-  ShmWay next_way(const Message& message);
-  void came(const Message& message);
+  static ShmWay next_way(Sort& sort, std::size_t trials);
+  void came(Sort& sort, const Message& message);
 
   WayBoard& mine_;
   const WayBoard* const first_;
   const std::size_t peers_;
   std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
-  std::array<Balance, kSorts> balances_;
-  std::array<Habit, kSorts> receiving_, exchanging_;  // of a rank that only receives; of one that also sends
+  std::array<Sort, kSorts> sorts_;
 };
 
 }  // namespace lanecast::shm
