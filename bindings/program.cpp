@@ -238,8 +238,8 @@ std::vector<Program> all_bound(const std::vector<const Plan*>& list, const std::
   Slicing slicing{lanes, std::max(chunks, 1)};  // between hosts a message that fits no ring is cut, not the parts
   std::vector<std::int32_t> stages;
   if (where.hosts.empty()) {
-    slicing = slicing_of(plans, shape, chunks, ring, [lanes](std::size_t) { return lanes; });
     stages = stages_of(plans);
+    slicing = slicing_of(plans, !stages.empty(), shape, chunks, ring, [lanes](std::size_t) { return lanes; });
   }
   std::vector<Program> programs;
   for (const Plan& plan : plans) programs.push_back(bound(plan, shape, slicing, where, stages));

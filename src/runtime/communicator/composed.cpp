@@ -97,8 +97,10 @@ ComposedOnGpu GpuCalls::compile(const ComposedCall& call, int device) {
   open_programs(executor, nullptr, lock);
   return with_rank(rank(), kCompile, [&]() -> ComposedOnGpu {
     const InHostPrograms& programs = executor.within_host()->programs;
-    const Slicing slicing = programs.slicing_of(all, shape, call.chunks ? call.chunks : ground_.options.chunks);
-    return {programs.bind(std::move(plan), std::move(shape), slicing, stages_of(all)), call.in, call.out};
+    std::vector<std::int32_t> stages = stages_of(all);
+    const Slicing slicing =
+        programs.slicing_of(all, !stages.empty(), shape, call.chunks ? call.chunks : ground_.options.chunks);
+    return {programs.bind(std::move(plan), std::move(shape), slicing, std::move(stages)), call.in, call.out};
   });
 }
 

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/mix.h"
-#include "program/delays.h"
 #include "program/slices.h"
 #include "runtime/bound/shape_of_call.h"
 #include "runtime/bound/step_reduction.h"
@@ -34,8 +33,9 @@ constexpr std::size_t kLittle = 512 * kKiB;
 /// Of all messages at most. Each costs some microseconds beside its bytes, so they are long where receivers take them
 /// out as fast as they come; but what comes while one is taken has to find room, too. of_a_lane: bytes of its longest
 /// message, were it one. By what was fastest between two H200s and among four: see decision 0098.
-std::size_t most_message_bytes(const std::vector<Plan>& plans, std::size_t of_a_lane, std::size_t ring_bytes) {
-  if (!stages_of(plans).empty()) return std::min(64 * kKiB, ring_bytes / 3);
+std::size_t most_message_bytes(const std::vector<Plan>& plans, bool in_stages, std::size_t of_a_lane,
+                               std::size_t ring_bytes) {
+  if (in_stages) return std::min(64 * kKiB, ring_bytes / 3);
   bool moves = false, adds = false, both_ways = false;
   for (const Plan& plan : plans) {
     bool sends = false, gets = false;
@@ -109,8 +109,8 @@ ProgramShape program_shape(const Plan& plan, const Shape& shape) {
   return bound;
 }
 
-Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks, std::size_t ring_bytes,
-                   const std::function<int(std::size_t)>& lanes_for) {
+Slicing slicing_of(const std::vector<Plan>& plans, bool in_stages, const Shape& shape, int chunks,
+                   std::size_t ring_bytes, const std::function<int(std::size_t)>& lanes_for) {
   std::vector<std::vector<PartBytes>> parts;  // of each plan
   parts.reserve(plans.size());
   for (const Plan& plan : plans) parts.push_back(program_shape(plan, shape).parts);
@@ -123,7 +123,7 @@ Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunk
   Slicing slicing{lanes_for(whole), std::max(chunks, 1)};
   const std::size_t of_a_lane = longest(static_cast<std::size_t>(slicing.lanes));
   // Of a fraction of a slice a message may be a granule longer.
-  const std::size_t most = chunks ? ring_bytes : most_message_bytes(plans, of_a_lane, ring_bytes) + kGranule;
+  const std::size_t most = chunks ? ring_bytes : most_message_bytes(plans, in_stages, of_a_lane, ring_bytes) + kGranule;
   while (longest(slicing.slices()) > most) {
     if (slicing.chunks > kMostProgramChunks)
       throw UsageError("a message of " + std::to_string(whole) + " bytes is cut into " +

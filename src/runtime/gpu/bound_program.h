@@ -63,8 +63,9 @@ void check_queues(const std::vector<Plan>& plans, const std::function<ProgramSha
                   Slicing slicing);
 
 /// How all ranks cut their parts, from what all of them know: the longest message of any plan among them.
-/// lanes_for: by its bytes. chunks: of a lane, at least; 0: as many as serve speed. plans: of all ranks.
-Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks, std::size_t ring_bytes,
-                   const std::function<int(std::size_t)>& lanes_for);
+/// lanes_for: by its bytes. chunks: of a lane, at least; 0: as many as serve speed. plans: of all ranks; in_stages: do
+/// they have any, see stages_of()?
+Slicing slicing_of(const std::vector<Plan>& plans, bool in_stages, const Shape& shape, int chunks,
+                   std::size_t ring_bytes, const std::function<int(std::size_t)>& lanes_for);
 
 }  // namespace lanecast

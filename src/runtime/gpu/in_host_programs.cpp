@@ -18,8 +18,9 @@ std::shared_ptr<const BoundProgram> InHostPrograms::bind(Plan plan, Shape shape,
   return std::make_shared<const BoundProgram>(device_, std::move(plan), std::move(shape), bound, slicing);
 }
 
-Slicing InHostPrograms::slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks) const {
-  return lanecast::slicing_of(plans, shape, chunks, gpu::ring_bytes(static_cast<gpu::u32>(topology_.size())),
+Slicing InHostPrograms::slicing_of(const std::vector<Plan>& plans, bool in_stages, const Shape& shape,
+                                   int chunks) const {
+  return lanecast::slicing_of(plans, in_stages, shape, chunks, gpu::ring_bytes(static_cast<gpu::u32>(topology_.size())),
                               [this](std::size_t bytes) { return peers_.lanes_for(bytes); });
 }
 
@@ -36,9 +37,9 @@ std::shared_ptr<const BoundProgram> InHostPrograms::named(const Call& call, bool
     plans.push_back(make_plan(collective, r, topology_, without_groups(algorithm, call.kind)));
   verify(plans);
   Shape shape = shape_of(call);
-  const Slicing slicing = slicing_of(plans, shape, call.chunks);
-  shape.chunks = slicing.chunks;
   const std::vector<std::int32_t> stages = stages_of(plans);
+  const Slicing slicing = slicing_of(plans, !stages.empty(), shape, call.chunks);
+  shape.chunks = slicing.chunks;
   const auto shaped = [&](const Plan& plan) {
     ProgramShape bound = program_shape(plan, shape);
     bound.stages = stages;

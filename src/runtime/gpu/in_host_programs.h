@@ -30,7 +30,7 @@ class InHostPrograms {
   std::shared_ptr<const BoundProgram> bind(Plan plan, Shape shape, Slicing slicing,
                                            std::vector<std::int32_t> stages) const;
   /// How programs of these plans, which are all ranks', cut their parts. chunks: of a lane; 0: as many as serve speed.
-  Slicing slicing_of(const std::vector<Plan>& plans, const Shape& shape, int chunks) const;
+  Slicing slicing_of(const std::vector<Plan>& plans, bool in_stages, const Shape& shape, int chunks) const;
 
   /// By the plan of an algorithm. choose: asked once for equal calls. The call's chunks are as in slicing_of().
   void enqueue(const Call& call, bool in_place, const std::function<Choice()>& choose, gpu::Stream stream);
