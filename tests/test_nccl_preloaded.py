@@ -147,8 +147,8 @@ def test_no_file_is_left_of_windows(tmp_path: Path) -> None:
 @pytest.mark.timeout(400)
 def test_a_group_of_long_and_short_messages(tmp_path: Path) -> None:
     for said in outputs(program(tmp_path), 2, tmp_path, "long", env=preloaded()):
-        assert re.search(r"of 2359297 elements .* by NCCL: NCCL is faster with so long a message", said)
-        assert re.search(r"of 1048576 elements .* by Lanecast", said)
+        assert re.search(r"of 4718593 elements .* by NCCL: NCCL is faster with so long a message", said)
+        assert re.search(r"of 1835008 elements .* by Lanecast", said)
 
 
 @pytest.mark.timeout(400)
@@ -180,7 +180,7 @@ def test_between_hosts(hosts: str, tmp_path: Path) -> None:
         for name in ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter"):
             assert re.search(rf"rank \d: {name} of 1003 elements .* by Lanecast: .", said), name
         assert re.search(r"Send of 1003 elements .* by Lanecast", said)
-        assert not how or re.search(r"of 2359297 elements .* by Lanecast", said)
+        assert not how or re.search(r"of 4718593 elements .* by Lanecast", said)
 
 
 @pytest.mark.timeout(400)

@@ -293,7 +293,7 @@ static void expect_many(const float* at, int count, float factor) {
 /* Rank 0 has all in one group, of which NCCL takes what is longer than the slots; rank 1 makes one call after another,
  * and sends more than the slots hold before it receives. */
 static void long_messages(void) {
-  enum { kLong = (9 << 20) / 4 + 1, kPart = 1 << 20, kParts = 3 };
+  enum { kLong = (18 << 20) / 4 + 1, kPart = (7 << 20) / 4, kParts = 3 };
   float *whole = many(kLong, rank == 0 ? 1 : 0), *part[kParts];
   for (int k = 0; k < kParts; ++k) part[k] = many(kPart, rank == 1 ? (float)k + 2 : 0);
   if (rank == 0) NCCLCHECK(ncclGroupStart());

@@ -12,9 +12,9 @@
 
 namespace lanecast::gpu {
 
-constexpr int kMessageBlocks = 64;        // of a kernel for one peer, at most
+constexpr int kMessageBlocks = 64;        // of a kernel, at most; more where it has more peers
 constexpr int kMessageThreads = 512;      // of a block
-constexpr int kMessageSlots = 144;        // of a channel within a host
+constexpr int kMessageSlots = 288;        // of a channel within a host
 constexpr u64 kMessageSlotBytes = 65536;  // at most
 constexpr u64 kShortestPiece = 4096;      // bytes, but for a message's last
 constexpr u64 kPieces = 64;               // that a message is cut into, unless they would be shorter, or too long
