@@ -184,6 +184,12 @@ def test_stages_work_a_chunk_behind_each_other(name: str, knobs: Knobs, delays: 
     assert {program["delays"] for program in made} == {max(delays)}
 
 
+@pytest.mark.parametrize("name", ["all_gather", "all_to_all"])
+def test_a_copy_that_needs_nothing_comes_first(name: str) -> None:
+    for _, program in programs(forms.SINGLE_STEP[name](3), 1000):
+        assert [what["operation"] for what in program.to_dict()["takes"]] == ["copy", "take", "take"]
+
+
 def test_who_sends_an_average_finds_it_in_the_tick_before() -> None:
     _, program = programs(forms.all_reduce_by_all_gather(2, op="avg"), 1000, knobs=Knobs(chunks=3))[0]
     content = program.to_dict()

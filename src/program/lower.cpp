@@ -18,6 +18,16 @@ struct At {
   bool puts = false;
 };
 
+/// The plan's order, but first the copies that need nothing: a rank does those while the first message is on its way to
+/// it, where the list has them behind the last. They wait for nobody, so all waits still point backwards.
+std::vector<std::uint32_t> copies_first(const Plan& plan) {
+  std::vector<std::uint32_t> order;
+  for (const bool first : {true, false})
+    for (std::uint32_t i = 0; i < plan.steps.size(); ++i)
+      if ((plan.steps[i].kind == StepKind::copy && plan.deps(plan.steps[i]).empty()) == first) order.push_back(i);
+  return order;
+}
+
 class ProgramLowering {
  public:
   ProgramLowering(const Plan& plan, const ProgramShape& shape, Slicing slicing)
@@ -42,7 +52,7 @@ class ProgramLowering {
   Program run() {
     const bool in_stages = shape_.between_hosts || !shape_.stages.empty();
     if (in_stages && program_.slicing.chunks > 1) set_delays();  // with one chunk nothing overlaps
-    for (std::uint32_t i = 0; i < plan_.steps.size(); ++i) lower(i);
+    for (const std::uint32_t i : copies_first(plan_)) lower(i);
     place_carried(program_);
     program_.generations = plan_.slots == 0 ? 1 : program_.delays + 2;
     return std::move(program_);

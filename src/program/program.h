@@ -126,9 +126,10 @@ inline std::size_t operands_of(const gpu::Instruction& what) {
 /// Bytes of an instruction in a slice of every part, the k-th; the first one is the longest.
 std::size_t bytes_of(const Program& program, const gpu::Instruction& what, std::size_t slice = 0);
 
-/// Made from this rank's plan alone. Steps keep the order of the plan's list within a chunk; those of a later stage
-/// work chunks behind those of an earlier one, so that all stages are at work at a time: see delays.h. Throws
-/// UsageError for plans with group steps, and for a step of more sources than a kernel takes.
+/// Made from this rank's plan alone. Within a chunk copies that need nothing come first, and all other steps keep the
+/// order of the plan's list; those of a later stage work chunks behind those of an earlier one, so that all stages are
+/// at work at a time: see delays.h. Throws UsageError for plans with group steps, and for a step of more sources than a
+/// kernel takes.
 Program program_of(const Plan& plan, const ProgramShape& shape, Slicing slicing);
 
 /// The program of a launch with these counts, in bytes, by row. They are no more than those that it was made for.
