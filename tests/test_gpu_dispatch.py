@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gpu_host_library
 import lanecast
-from gpu_stand_in import MULTICAST, outcomes, tensor
+from gpu_stand_in import MULTICAST, Tensor, between_hosts, outcomes, tensor
 from lanecast import Communicator, _core
 from lanecast.profiles.gpu_profile import save
 from pipe_jobs import Tell, stays_until
@@ -47,6 +48,21 @@ def test_where_nccl_was_ahead_it_is_taken(ranks: int, collective: str, mib: int,
     (nccl,) = (each for each in found["candidates"] if each["algorithm"] == "nccl")
     assert nccl["basis"] == "beside our own, as timed on as many such GPUs without multicast"
     assert nccl["basis"] in found["text"]
+
+
+def by_default(comm: Communicator, _: Tell) -> list[float]:
+    x, largest = tensor(comm, 1000), np.full(100_000, 0x7C, np.uint8)  # 384 as float8_e4m3: two of them leave the range
+    comm.all_reduce(x)
+    comm.all_reduce(Tensor(largest, "float8_e4m3fn", comm.rank), op="avg")
+    comm.synchronize()
+    return [x.array.min(), x.array.max(), largest.min(), largest.max()]
+
+
+@pytest.mark.parametrize("topology", ["", "2x1", "3x1"])
+def test_an_algorithm_for_the_hosts_memory_is_not_for_calls_on_gpus(topology: str, kernel_cache: str) -> None:
+    size = int(topology[0]) if topology else 3
+    for ended in outcomes(size, by_default, kernel_cache, algorithm="mpi", **between_hosts(topology or "1x3")):
+        assert (ended.text, ended.value) == ("", [size, size, 0x7C, 0x7C])
 
 
 def test_in_a_graph_and_for_16_bit_sums_it_has_figures_of_its_own() -> None:

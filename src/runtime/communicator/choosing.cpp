@@ -59,10 +59,15 @@ std::string_view Choosing::pinned_for(const Call& call) const {
   return meant ? usual : std::string_view();
 }
 
+std::string_view Choosing::pinned_on_gpus(const Call& call) const {
+  const std::string_view name = pinned_for(call);
+  return call.algorithm.empty() && has_level(name, kMpi) ? std::string_view() : name;
+}
+
 bool Choosing::averages_in_rank_order(const Call& call) const {
   const bool narrow = is_float(call.dtype) && size_of(call.dtype) == 1;
   return narrow && call.op == ReduceOp::avg && Collective{call.kind}.reduces() && topology_.size() > 2 &&
-         pinned_for(call) != kMpi && pinned_for(call) != kNccl;  // which a library has, or has not
+         call.algorithm != kMpi && pinned_for(call) != kNccl;  // which a library has, or has not
 }
 
 bool Choosing::in_rank_order(const Call& call) const {
@@ -87,7 +92,7 @@ Request Choosing::request_of(const Call& call, OnGpus gpus) const {
   Request request = request_of(call);
   request.on_gpus = true;
   request.staged = !gpus.sends_directly;
-  if (pinned_in_order(call).empty()) request.by_mpi = false;  // it takes no GPU's memory here
+  request.by_mpi = false;  // it takes no GPU's memory here
   return request;
 }
 
@@ -149,7 +154,7 @@ Choice Choosing::chosen_for_gpus(const Call& call, OnGpus gpus) const {
   const Request request = request_of(call, gpus);
   const Models models = models_for(gpus);
   const int chunks = call.chunks ? call.chunks : options_.chunks;
-  if (!pinned_in_order(call).empty()) return chosen(call, request, models);
+  if (!pinned_in_order(call, /*on_gpus=*/true).empty()) return chosen(call, request, models);
   if (auto learned = learned_on_gpus(request, models, gpus)) {
     if (chunks) learned->chunks = chunks;
     return *learned;
@@ -187,10 +192,11 @@ Explanation Choosing::explain_for_gpus(const Call& call, OnGpus gpus) const {
 
 Choice Choosing::chosen(const Call& call) const { return chosen(call, request_of(call), models_); }
 
-std::string Choosing::pinned_in_order(const Call& call) const {
+std::string Choosing::pinned_in_order(const Call& call, bool on_gpus) const {
   const bool reproducible = in_rank_order(call);
   // What is pinned for every call gathers finished parts, which of reproducible sums only an all-reduce has.
-  std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : pinned_for(call));
+  const std::string_view usual = on_gpus ? pinned_on_gpus(call) : pinned_for(call);
+  std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : usual);
   // Nobody has asked for the order of these averages, so nobody is refused for it.
   const auto among = [&](bool in_order) {
     return std::ranges::count(algorithms_for(call.kind, topology_, in_order), pinned) > 0;
@@ -201,7 +207,7 @@ std::string Choosing::pinned_in_order(const Call& call) const {
 
 Choice Choosing::chosen(const Call& call, const Request& request, const Models& models) const {
   const bool reproducible = in_rank_order(call);
-  std::string pinned = pinned_in_order(call);
+  std::string pinned = pinned_in_order(call, request.on_gpus);
   // What is set for all calls is for those whose memory it takes.
   if (call.algorithm.empty() && !request.on_gpus && is_among_gpus(pinned)) pinned.clear();
   const int chunks = call.chunks ? call.chunks : options_.chunks;

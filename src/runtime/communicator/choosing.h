@@ -60,6 +60,8 @@ class Choosing {
 
   /// The algorithm that the user has named for this call or for all; empty: none.
   std::string_view pinned_for(const Call& call) const;
+  /// The same of a call on GPUs: what is set for all calls may take the host's memory alone.
+  std::string_view pinned_on_gpus(const Call& call) const;
   /// Is this call's sum to be reduced in rank order?
   bool in_rank_order(const Call& call) const;
 
@@ -67,8 +69,8 @@ class Choosing {
   Request request_of(const Call& call) const;
   /// 8-bit floats have no place for an average's sum beyond their range, so none is on the way.
   bool averages_in_rank_order(const Call& call) const;
-  /// pinned_for(), without what that order rules out.
-  std::string pinned_in_order(const Call& call) const;
+  /// pinned_for() or pinned_on_gpus(), without what that order rules out.
+  std::string pinned_in_order(const Call& call, bool on_gpus) const;
   Choice chosen(const Call& call, const Request& request, const Models& models) const;
   Request request_of(const Call& call, OnGpus gpus) const;
   Models models_for(OnGpus gpus) const;

@@ -15,8 +15,7 @@ GpuCalls::Route GpuCalls::route_of(GpuExecutor& executor, const Call& call, cons
   if (const auto& counts = call.counts_on_device)
     require_usable(executor.own(), counts->sends, counts->receives, DType::int64, where.device);
   const std::string rank_says = "rank " + std::to_string(rank()) + ": ";
-  std::string_view name = choosing_.pinned_for(call);
-  if (call.algorithm.empty() && has_level(name, kMpi)) name = {};  // set for all calls, and takes the host's memory
+  const std::string_view name = choosing_.pinned_on_gpus(call);
   const bool on_one_host = executor.within_host() != nullptr;
   const bool captured = executor.order_of_calls().capturing(static_cast<gpu::Stream>(where.stream));
   if (call.counts_on_device && on_one_host)

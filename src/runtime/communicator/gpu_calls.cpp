@@ -80,7 +80,8 @@ std::optional<CallBetweenHosts> GpuCalls::enqueue_on(GpuExecutor& executor, cons
     Call planned = call;
     const bool by_plan = route.backend == GpuBackend::proxied || route.backend == GpuBackend::program;
     planned.reproducible = by_plan && choosing_.in_rank_order(call);  // fused kernels see to it themselves
-    if (route.backend == GpuBackend::program && choosing_.pinned_for(call).empty()) planned.algorithm = kBetweenPeers;
+    if (route.backend == GpuBackend::program && choosing_.pinned_on_gpus(call).empty())
+      planned.algorithm = kBetweenPeers;
     if (!by_plan) return enqueue_whole(executor, planned, in_place, route, stream);
     const auto choose = [&] { return choosing_.chosen_for_gpus(planned, on_gpus(executor)); };
     if (route.backend == GpuBackend::program)

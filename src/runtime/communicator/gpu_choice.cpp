@@ -30,7 +30,7 @@ EngineCalls::Allowed GpuCalls::allowed_to(GpuExecutor& executor, const Call& cal
   const bool in_one_order = call.reproducible.value_or(ground_.options.reproducible.value_or(false));
   EngineCalls::Allowed found{!choosing_.in_rank_order(call), nccl.found().why_not,
                              nccl.found().multicast && !in_one_order};
-  if (found.no_nccl.empty() && choosing_.pinned_for(call) == kPeers) found.no_nccl = "the call names peers";
+  if (found.no_nccl.empty() && choosing_.pinned_on_gpus(call) == kPeers) found.no_nccl = "the call names peers";
   if (found.no_nccl.empty()) found.no_nccl = not_nccls(call);
   if (found.no_nccl.empty() && captured && !nccl.is_open())
     found.no_nccl = "no graph can capture how it is opened, and no call before has opened it";
@@ -52,7 +52,7 @@ GpuCalls::Route GpuCalls::route_within_host(GpuExecutor& executor, const Call& c
                                             bool captured, Lock& lock) {
   const auto stream = static_cast<gpu::Stream>(where.stream);
   EngineCalls& engines = executor.within_host()->engines;
-  const std::string_view name = choosing_.pinned_for(call);
+  const std::string_view name = choosing_.pinned_on_gpus(call);
   const auto chosen = [&] {
     const EngineCalls::Allowed allowed = allowed_to(executor, call, captured);
     return failing_.or_fail<UsageError>([&] { return engines.way_of(call, name, allowed, stream); });

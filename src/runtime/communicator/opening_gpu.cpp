@@ -159,7 +159,7 @@ Explanation GpuCalls::explain(const Call& call, bool symmetric, bool captured) {
   PeerQuestion question;
   question.traffic.symmetric = symmetric;
   question.traffic.captured = captured;
-  question.pinned = choosing_.pinned_for(call);
+  question.pinned = choosing_.pinned_on_gpus(call);
   return host->engines.explain(call, question, allowed_to(*executor_, call, captured));
 }
 
