@@ -58,10 +58,11 @@ def by_default(comm: Communicator, _: Tell) -> list[float]:
     return [x.array.min(), x.array.max(), largest.min(), largest.max()]
 
 
-@pytest.mark.parametrize("topology", ["", "2x1", "3x1"])
-def test_an_algorithm_for_the_hosts_memory_is_not_for_calls_on_gpus(topology: str, kernel_cache: str) -> None:
-    size = int(topology[0]) if topology else 3
-    for ended in outcomes(size, by_default, kernel_cache, algorithm="mpi", **between_hosts(topology or "1x3")):
+@pytest.mark.parametrize(("size", "topology"), [(3, "1x3"), (2, "2x1"), (3, "3x1")])
+def test_an_algorithm_for_the_hosts_memory_is_not_for_calls_on_gpus(
+    size: int, topology: str, kernel_cache: str
+) -> None:
+    for ended in outcomes(size, by_default, kernel_cache, algorithm="mpi", **between_hosts(topology)):
         assert (ended.text, ended.value) == ("", [size, size, 0x7C, 0x7C])
 
 

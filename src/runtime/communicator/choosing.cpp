@@ -59,9 +59,10 @@ std::string_view Choosing::pinned_for(const Call& call) const {
   return meant ? usual : std::string_view();
 }
 
-std::string_view Choosing::pinned_on_gpus(const Call& call) const {
+std::string_view Choosing::pinned_where(const Call& call, bool on_gpus) const {
   const std::string_view name = pinned_for(call);
-  return call.algorithm.empty() && has_level(name, kMpi) ? std::string_view() : name;
+  const bool takes_other_memory = on_gpus ? has_level(name, kMpi) : is_among_gpus(name);
+  return call.algorithm.empty() && takes_other_memory ? std::string_view() : name;
 }
 
 bool Choosing::averages_in_rank_order(const Call& call) const {
@@ -195,8 +196,7 @@ Choice Choosing::chosen(const Call& call) const { return chosen(call, request_of
 std::string Choosing::pinned_in_order(const Call& call, bool on_gpus) const {
   const bool reproducible = in_rank_order(call);
   // What is pinned for every call gathers finished parts, which of reproducible sums only an all-reduce has.
-  const std::string_view usual = on_gpus ? pinned_on_gpus(call) : pinned_for(call);
-  std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : usual);
+  std::string pinned(reproducible && call.kind != Kind::all_reduce ? call.algorithm : pinned_where(call, on_gpus));
   // Nobody has asked for the order of these averages, so nobody is refused for it.
   const auto among = [&](bool in_order) {
     return std::ranges::count(algorithms_for(call.kind, topology_, in_order), pinned) > 0;
@@ -207,9 +207,7 @@ std::string Choosing::pinned_in_order(const Call& call, bool on_gpus) const {
 
 Choice Choosing::chosen(const Call& call, const Request& request, const Models& models) const {
   const bool reproducible = in_rank_order(call);
-  std::string pinned = pinned_in_order(call, request.on_gpus);
-  // What is set for all calls is for those whose memory it takes.
-  if (call.algorithm.empty() && !request.on_gpus && is_among_gpus(pinned)) pinned.clear();
+  const std::string pinned = pinned_in_order(call, request.on_gpus);
   const int chunks = call.chunks ? call.chunks : options_.chunks;
   if (pinned.empty()) {
     Choice choice = choose(request, topology_, models);

@@ -58,18 +58,20 @@ class Choosing {
   /// The slowest link that messages between hosts take.
   Link network(OnGpus gpus) const;
 
-  /// The algorithm that the user has named for this call or for all; empty: none.
-  std::string_view pinned_for(const Call& call) const;
-  /// The same of a call on GPUs: what is set for all calls may take the host's memory alone.
-  std::string_view pinned_on_gpus(const Call& call) const;
+  /// The algorithm that the user has named for this call on GPUs, or for all; empty: none.
+  std::string_view pinned_on_gpus(const Call& call) const { return pinned_where(call, /*on_gpus=*/true); }
   /// Is this call's sum to be reduced in rank order?
   bool in_rank_order(const Call& call) const;
 
  private:
   Request request_of(const Call& call) const;
+  /// The algorithm that the user has named for this call or for all; empty: none.
+  std::string_view pinned_for(const Call& call) const;
+  /// The same: what is set for all calls is for those whose memory it takes.
+  std::string_view pinned_where(const Call& call, bool on_gpus) const;
   /// 8-bit floats have no place for an average's sum beyond their range, so none is on the way.
   bool averages_in_rank_order(const Call& call) const;
-  /// pinned_for() or pinned_on_gpus(), without what that order rules out.
+  /// pinned_where(), without what that order rules out.
   std::string pinned_in_order(const Call& call, bool on_gpus) const;
   Choice chosen(const Call& call, const Request& request, const Models& models) const;
   Request request_of(const Call& call, OnGpus gpus) const;
