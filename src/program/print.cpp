@@ -44,7 +44,7 @@ std::string counted(std::size_t number, const char* noun) {
 
 /// others: the letter of the other queue.
 std::string describe(const Program& program, const gpu::Instruction& what, char others) {
-  const bool adds = what.operation == gpu::Operation::take_reduce || what.operation == gpu::Operation::reduce;
+  const bool adds = adds_up(what);
   std::string text{name_of(what.operation)};
   if (adds) text += " (" + std::string(name_of(static_cast<ReduceOp>(what.op))) + ")";
   if (talks(what))

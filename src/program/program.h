@@ -117,6 +117,11 @@ std::optional<gpu::Operation> operation_from(std::string_view name);
 /// Does it put into a peer's ring, or take from one's own?
 inline bool talks(const gpu::Instruction& what) { return what.operation <= gpu::Operation::take_reduce; }
 
+/// What it takes, or sources beside each other.
+inline bool adds_up(const gpu::Instruction& what) {
+  return what.operation == gpu::Operation::take_reduce || what.operation == gpu::Operation::reduce;
+}
+
 /// Of each of its runs: its target, where that is no ring, and its sources, where those are none.
 inline std::size_t operands_of(const gpu::Instruction& what) {
   const bool from_ring = what.operation == gpu::Operation::take || what.operation == gpu::Operation::take_reduce;

@@ -35,7 +35,8 @@ constexpr std::size_t kLittle = 512 * kKiB;
 /// message, were it one. By what was fastest between two H200s and among four: see decision 0098.
 std::size_t most_message_bytes(const std::vector<Plan>& plans, bool in_stages, std::size_t of_a_lane,
                                std::size_t ring_bytes) {
-  if (in_stages) return std::min(64 * kKiB, ring_bytes / 3);
+  const std::size_t short_ones = (of_a_lane <= kLittle ? 64 : 48) * kKiB;
+  if (in_stages) return std::min(short_ones, ring_bytes / 3);
   bool moves = false, adds = false, both_ways = false;
   for (const Plan& plan : plans) {
     bool sends = false, gets = false;
@@ -50,11 +51,11 @@ std::size_t most_message_bytes(const std::vector<Plan>& plans, bool in_stages, s
   if (adds && moves) return ring_bytes / 2;
   // They take long, so they are to begin soon.
   if (std::ranges::any_of(plans, only_passes_on)) return std::min(48 * kKiB, ring_bytes / 4);
-  if (adds && both_ways) return std::min((of_a_lane <= kLittle ? 64 : 48) * kKiB, ring_bytes / 4);
+  if (adds && both_ways) return std::min(short_ones, ring_bytes / 4);
   if (adds) return ring_bytes / 3;
   // Where a rank copies its own part beside, that queue is as busy as the link, so it is to have few instructions. Who
   // is in place copies nothing, and has messages as long.
-  return std::min(192 * kKiB, ring_bytes * 2 / 3);
+  return std::min((both_ways ? 192 : 128) * kKiB, ring_bytes * 2 / 3);
 }
 
 constexpr int kMostProgramChunks = 1 << 16;  // beyond any memory
@@ -182,6 +183,7 @@ gpu::ProgramRun BoundProgram::run(const void* in, void* out) const {
   const auto carried =
       std::ranges::find_if(program_.puts, [](const gpu::Instruction& put) { return put.carried != 0; });
   run.first_carried = carried == program_.puts.end() ? 0 : carried->carried;
+  run.only_moves = program_.carried.empty() && std::ranges::none_of(program_.takes, adds_up) ? 1 : 0;
   run.generations = program_.generations;
   run.signature = signature();
   run.scratch_bytes = program_.scratch_bytes;

@@ -83,11 +83,14 @@ __device__ inline void begin_lane(const ProgramRun& x) {
   const u64 image_bytes = program_bytes(x);
   const u32 words = image_bytes <= kProgramBytes ? static_cast<u32>(image_bytes / 8) : 0;
   const u64 first_word = threadIdx.x < words ? image[threadIdx.x] : 0;
-  u64 moved[2]{}, emptied = 0;
-  if (threadIdx.x < x.ranks) {
-    moved[0] = state->put[threadIdx.x][blockIdx.x];
-    moved[1] = state->taken[threadIdx.x][blockIdx.x];
-    emptied = peek(&reinterpret_cast<const ProgramFlags*>(x.flags[x.rank])->emptied[threadIdx.x][blockIdx.x]);
+  const u32 peer = threadIdx.x;
+  RingPlace places[2]{};
+  u64 emptied = 0;
+  ProgramFlags* const own = reinterpret_cast<ProgramFlags*>(x.flags[x.rank]);
+  if (peer < x.ranks) {
+    places[0] = state->put[peer][blockIdx.x];
+    places[1] = state->taken[peer][blockIdx.x];
+    emptied = peek(&own->emptied[peer][blockIdx.x]);
   }
   u32 failed = 0, launches = 0;
   if (threadIdx.x == 0) {
@@ -104,13 +107,17 @@ __device__ inline void begin_lane(const ProgramRun& x) {
     lane.chunks = x.counts.by_pairs ? 0 : x.chunks;
     lane.ended[0] = lane.ended[1] = 0;
   }
-  if (threadIdx.x < x.ranks) {
-    lane.emptied[threadIdx.x] = emptied;
-    for (u32 queue = 0; queue < 2; ++queue) {
-      lane.moved[queue][threadIdx.x] = moved[queue];
-      lane.agreed[queue][threadIdx.x] = chain ^ mixed(static_cast<u32>(grains(moved[queue])));
-    }
+  if (peer < x.ranks) {
+    ProgramFlags* const theirs = reinterpret_cast<ProgramFlags*>(x.flags[peer]);
+    u64* const hears[2]{&own->emptied[peer][blockIdx.x], &own->arrived[peer][blockIdx.x]};
+    u64* const says[2]{&theirs->arrived[x.rank][blockIdx.x], &theirs->emptied[x.rank][blockIdx.x]};
+    const u64 rings[2]{x.ring_to[peer], x.ring_from[peer]};
+    for (u32 queue = 0; queue < 2; ++queue)
+      lane.ring[queue][peer] = {rings[queue] + blockIdx.x * x.ring_bytes, hears[queue], says[queue], places[queue],
+                                chain ^ mixed(places[queue].grains)};
+    lane.emptied[peer] = emptied;
   }
+  if (threadIdx.x < 3) lane.base[threadIdx.x] = x.base[threadIdx.x];
   if (threadIdx.x < words) lane.program[threadIdx.x] = first_word;
   for (u32 k = threadIdx.x + blockDim.x; k < words; k += blockDim.x) lane.program[k] = image[k];
   prepare_barriers();
@@ -130,8 +137,8 @@ __device__ inline void end_lane(const ProgramRun& x) {
   if (threadIdx.x == 0 && x.ended != 0 && goes_on(lane.halted))  // counts in the host's memory may be written over
     let_go(reinterpret_cast<u64*>(x.ended) + blockIdx.x, u64{lane.epoch} << 32);
   if (threadIdx.x < x.ranks) {
-    state->put[threadIdx.x][blockIdx.x] = lane.moved[0][threadIdx.x];
-    state->taken[threadIdx.x][blockIdx.x] = lane.moved[1][threadIdx.x];
+    state->put[threadIdx.x][blockIdx.x] = lane.ring[0][threadIdx.x].place;
+    state->taken[threadIdx.x][blockIdx.x] = lane.ring[1][threadIdx.x].place;
   }
   if (threadIdx.x == 0) state->inside[blockIdx.x] = 0;
 }

@@ -22,19 +22,30 @@ struct SaidWord {
 /// Of so many rounds in turn: one is said while the next is at work, and the one behind that is decoded.
 constexpr u32 kSaid = 4;
 
+/// One end of a lane's ring to or from a peer.
+struct RingEnd {
+  u64 memory;  // address of the ring
+  u64* hears;  // the word that says how much has been taken, or has come
+  u64* says;   // and the peer's, which hears from here
+  RingPlace place;
+  u32 agreed;  // the chain, and what had moved before this launch: 16 bits, as the peer has them
+};
+
 /// What the queues of a lane share.
 struct LaneMemory {
-  u32 idle, halted;           // a wait has failed, before this launch or in it: nothing is moved or said any more
-  u32 epoch;                  // number of the launch
-  u32 launch, chain;          // 16 bits each, the former of that number
-  u32 chunks;                 // of this launch
-  u32 ended[2];               // rounds of either queue
-  u32 begun[2][2];            // a round of either queue, in turn: has it begun before the one ahead of it has ended?
-  SaidWord said[2][kSaid];    // of either queue, in turn
-  ProgramRound round[2][2];   // likewise
-  u64 moved[2][kMostRanks];   // as in ProgramControl
-  u64 emptied[kMostRanks];    // as in ProgramFlags, when the launch began: most puts find room by it, and ask no more
-  u32 agreed[2][kMostRanks];  // the chain, and what had moved before this launch: 16 bits, as the peer has them
+  u32 idle, halted;          // a wait has failed, before this launch or in it: nothing is moved or said any more
+  u32 epoch;                 // number of the launch
+  u32 launch, chain;         // 16 bits each, the former of that number
+  u32 chunks;                // of this launch
+  u32 ended[2];              // rounds of either queue
+  u32 begun[2][2];           // a round of either queue, in turn: has it begun before the one ahead of it has ended?
+  SaidWord said[2][kSaid];   // of either queue, in turn
+  ProgramRound round[2][2];  // likewise
+  // Of either queue, to and from each peer. A launch's arguments are far away when they are read for the first time, so
+  // many threads read them at once, when it begins.
+  RingEnd ring[2][kMostRanks];
+  u64 base[3];              // by Space
+  u64 emptied[kMostRanks];  // as in ProgramFlags, when the launch began: most puts find room by it, and ask no more
   u64 program[kProgramBytes / 8];
 };
 
@@ -44,7 +55,7 @@ __device__ inline LaneMemory& lane_memory() {
 }
 
 /// Of a ring, which messages take in whole grains.
-__device__ inline u64 grains(u64 bytes) { return (bytes + kRingGrain - 1) / kRingGrain; }
+__device__ inline u32 grains(u32 bytes) { return (bytes + kRingGrain - 1) / kRingGrain; }
 
 /// Bytes in front of a numerator `at` of a slice of so many.
 __device__ inline u64 place(const Operand& o, u32 at, u64 slice) {

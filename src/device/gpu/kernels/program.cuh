@@ -44,7 +44,8 @@ class ProgramQueue {
           else
             copy_bytes(team, round.run[r].target[0], round.run[r].source[0], round.run[r].bytes);
       }
-      arrive(kEnd + k % 2, kMovers + 2 * kWarp);
+      arrive(kEnd + k % 2, kMovers + kWarp);
+      arrive(kDone + k % 2, kMovers + kWarp);
     }
   }
 
@@ -60,14 +61,14 @@ class ProgramQueue {
         next = decoder_.decode(k);
         lane_.said[kQueue][k % kSaid] = said(next);
         lane_.begun[kQueue][k % 2] = k > 0 && may_begin(next);
+        // The warp that says has been at the barrier of the round two before, to which this round's threads come next.
+        while (k > 1 && told(&lane_.ended[kQueue]) < k - 1) {
+        }
       }
       sync(kTurn, kWarp);
       const bool begun = more && lane_.begun[kQueue][k % 2] != 0;
       if (begun) arrive(kBegin + k % 2, kMovers + kWarp);
-      if (k > 0) {
-        sync(kEnd + (k - 1) % 2, kMovers + 2 * kWarp);
-        if (leads) tell(&lane_.ended[kQueue], k);
-      }
+      if (k > 0) sync(kDone + (k - 1) % 2, kMovers + kWarp);
       if (more && !begun) {
         if (leads) begin(next);
         arrive(kBegin + k % 2, kMovers + kWarp);
@@ -79,12 +80,18 @@ class ProgramQueue {
   __device__ void say() {
 #pragma unroll 1
     for (u32 k = 0; k < rounds_; ++k) {
-      sync(kEnd + k % 2, kMovers + 2 * kWarp);  // all threads have read, and written what is published now
+      sync(kEnd + k % 2, kMovers + kWarp);  // all threads have read, and written what is published now
+      if (threadIdx.x % kWarp != 0) continue;
+      // At once, since the other queue may wait for it. The warp that waits is at the next instruction meanwhile.
+      tell(&lane_.ended[kQueue], k + 1);
       const SaidWord& word = lane_.said[kQueue][k % kSaid];
-      if (threadIdx.x % kWarp != 0 || word.at == 0 || !goes_on(lane_.halted)) continue;
+      if (word.at == 0 || !goes_on(lane_.halted)) continue;
       // At the system's scope: the peer, or the proxy and its NIC, sees what was put, or may write over what was taken.
-      if (kQueue == 1 && lane_.chunks <= kFewInRow)
+      const bool in_row = lane_.chunks > kFewInRow;
+      if (kQueue == 1 && !in_row)
         let_go(reinterpret_cast<u64*>(word.at), word.value);
+      else if (kQueue == 0 && in_row && x_.only_moves != 0)
+        release_in_flow(reinterpret_cast<u64*>(word.at), word.value);
       else
         release(reinterpret_cast<u64*>(word.at), word.value);
     }
@@ -92,12 +99,13 @@ class ProgramQueue {
 
  private:
   // Names of barriers. Two each, since those who only arrive may be a round ahead of those who wait.
-  static constexpr int kBegin = 1 + 5 * kQueue, kEnd = 3 + 5 * kQueue, kTurn = 5 + 5 * kQueue;  // the warp's own
+  static constexpr int kBegin = 1 + 7 * kQueue, kEnd = 3 + 7 * kQueue, kDone = 5 + 7 * kQueue;
+  static constexpr int kTurn = 7 + 7 * kQueue;  // the warp's own
 
   using Rounds = ProgramRounds<kQueue>;
   using Round = typename Rounds::Round;
 
-  __device__ ProgramFlags* flags(u32 rank) const { return reinterpret_cast<ProgramFlags*>(x_.flags[rank]); }
+  __device__ const RingEnd& ring(const Round& r) const { return lane_.ring[kQueue][r.what->peer]; }
 
   __device__ FaultRecord where(const Round& r) const {
     FaultRecord at{};
@@ -136,8 +144,7 @@ class ProgramQueue {
   }
   __device__ const u64* word(const Round& r) const {
     if (Rounds::is_carried(r)) return r.hears ? reinterpret_cast<const u64*>(x_.told) + number(r) : heard(r);
-    const ProgramFlags* const own = flags(x_.rank);
-    return kQueue == 0 ? &own->emptied[r.what->peer][blockIdx.x] : &own->arrived[r.what->peer][blockIdx.x];
+    return ring(r).hears;
   }
   __device__ bool lets_begin(const Round& r, u64 value) const {
     if (Rounds::is_carried(r)) {
@@ -146,16 +153,15 @@ class ProgramQueue {
       if (since != 0) return since > 0;  // a later launch's: the proxy is through with this one, so no share is here
       return kQueue == 0 ? r.chunk < count + decoder_.message(r).slots : r.chunk < count;
     }
-    if (kQueue == 0 && r.end <= x_.ring_bytes) return true;  // as the memory was made
     // Of a launch before: a peer that put more then than was taken has put nothing of this one yet.
     if (kQueue == 1 && static_cast<short>(static_cast<u32>(value >> 16) - lane_.launch) < 0) return false;
-    const u32 least = static_cast<u32>(grains(kQueue == 0 ? r.end - x_.ring_bytes : r.end));
-    return static_cast<int>(static_cast<u32>(value >> 32) - least) >= 0;
+    const u32 room = kQueue == 0 ? static_cast<u32>(x_.ring_bytes / kRingGrain) : 0;
+    return static_cast<int>(static_cast<u32>(value >> 32) + room - r.end) >= 0;
   }
   /// Does the word come from a launch of this number, and of another program or behind other bytes, now or before?
   __device__ bool differs(const Round& r, u64 value) const {
     return kQueue == 1 && !Rounds::is_carried(r) && static_cast<u32>(value >> 16 & 0xffff) == lane_.launch &&
-           (value & 0xffff) != lane_.agreed[kQueue][r.what->peer];
+           (value & 0xffff) != ring(r).agreed;
   }
 
   /// Was it known when the launch began that there is room? Of what is carried, the first message's is asked then.
@@ -212,10 +218,7 @@ class ProgramQueue {
       const u64 which = u64{r.what->carried - 1} * gridDim.x + blockIdx.x;
       return {x_.says + which * sizeof(u64), u64{lane_.epoch} << 32 | (r.chunk + 1)};
     }
-    ProgramFlags* const peers = flags(r.what->peer);
-    u64* const word = kQueue == 0 ? &peers->arrived[x_.rank][blockIdx.x] : &peers->emptied[x_.rank][blockIdx.x];
-    return {reinterpret_cast<u64>(word),
-            grains(r.end) << 32 | u64{lane_.launch} << 16 | lane_.agreed[kQueue][r.what->peer]};
+    return {reinterpret_cast<u64>(ring(r).says), u64{r.end} << 32 | u64{lane_.launch} << 16 | ring(r).agreed};
   }
 
   const ProgramRun& x_;

@@ -191,7 +191,13 @@ struct CountsOfRun {
 // proxy finds the announcement, which it has `read` up to some number.
 constexpr u32 kAnnounced = 64;
 
-/// A rank's state, of each peer and lane: bytes that have gone through the rings, counted on from launch to launch.
+/// What has gone through a ring, counted on from launch to launch, and where the next message begins.
+struct alignas(8) RingPlace {
+  u32 grains;
+  u32 at;  // bytes behind the ring's front
+};
+
+/// A rank's state.
 struct ProgramControl {
   u32 launches;  // so far; peers compare 16 bits of it
   u32 chain;     // 16 bits, equal on ranks that have run programs of the same plans in the same order
@@ -200,8 +206,8 @@ struct ProgramControl {
   u32 signature, captured;  // of the latest launch: as in ProgramRun
   u32 inside[kMostLanes];   // a launch is at work in this lane
   u32 entered[kMostLanes];  // number of the latest launch in this lane
-  u64 put[kMostRanks][kMostLanes];
-  u64 taken[kMostRanks][kMostLanes];
+  RingPlace put[kMostRanks][kMostLanes];
+  RingPlace taken[kMostRanks][kMostLanes];
 };
 
 /// What the peers write into a rank's memory: grains of the ring, as counted above, << 32 | the launch's number << 16 |
@@ -217,6 +223,8 @@ constexpr u64 ring_bytes(u32 ranks) {
   for (u32 reached = 2; reached < ranks; reached *= 2) bytes /= 2;
   return bytes;
 }
+
+static_assert(ring_bytes(kMostRanks) % kRingGrain == 0);
 
 /// Of the rings that a rank keeps: of each peer and lane.
 constexpr u64 rings_bytes(u32 ranks) { return u64{ranks - 1} * kMostLanes * ring_bytes(ranks); }
@@ -239,7 +247,7 @@ struct ProgramRun {
   u32 channels;       // of as many lanes each
   u32 captured;       // 24 bits: number of the captured call that this launch replays, from 1; 0: none
   u32 first_carried;  // of the puts, from 1; 0: none is carried
-  u32 unused;
+  u32 only_moves;     // 1: this rank adds nothing up, and nothing is carried
   u64 scratch_bytes;  // of a generation of a lane
   u64 timeout_ns;
   u64 program;  // Instruction[puts + takes], Operand[operands], CarriedMessage[carried]

@@ -29,7 +29,7 @@ class ProgramRounds {
     const Instruction* what;
     u32 tick, chunk;
     u64 bytes;   // of the instruction; none where the slice is empty, or the tick has no such chunk
-    u64 end;     // put, take: where it ends in the ring, counted as LaneMemory::moved
+    u32 end;     // put, take: where it ends in the ring, counted as RingPlace::grains
     bool says;   // to the peer or the proxy, when it is done
     bool hears;  // from the proxy, for all lanes of its channel
   };
@@ -38,20 +38,24 @@ class ProgramRounds {
   __device__ static bool is_carried(const Round& r) { return r.what->carried != 0; }
   __device__ const CarriedMessage& message(const Round& r) const { return carried_[r.what->carried - 1]; }
 
-  /// The k-th one; fills its memory, which the round two before has left.
+  /// The next one, the k-th; fills its memory, which the round two before has left.
   __device__ Round decode(u32 k) {
-    const u32 tick = k / count_;
-    const Instruction& what = all_[(kQueue == 0 ? 0 : x_.puts) + k % count_];
+    const Instruction* const at = all_ + (kQueue == 0 ? 0 : x_.puts) + index_;
+    const Instruction what = *at;
     ProgramRound& round = lane_.round[kQueue][k % 2];
-    Round r{&what, tick, tick - what.delay, 0, 0, false, false};
+    Round r{at, tick_, tick_ - what.delay, 0, 0, false, false};
+    if (++index_ == count_) {
+      index_ = 0;
+      ++tick_;
+    }
     round.operation = what.operation;
     round.runs = 0;
-    if (tick < what.delay || r.chunk >= lane_.chunks) return r;
+    if (r.tick < what.delay || r.chunk >= lane_.chunks) return r;
     r.hears = is_carried(r) && blockIdx.x % (gridDim.x / x_.channels) == 0 && r.chunk < message(r).chunks;
-    u64& moved = lane_.moved[kQueue][what.peer];
-    const u64 begin = is_carried(r) ? 0 : moved;
+    RingPlace& place = lane_.ring[kQueue][what.peer].place;
     if (talks(r) && !in_message_) {
-      at_ = begin;
+      at_ = is_carried(r) ? 0 : place.at;
+      bytes_ = 0;
       in_message_ = true;
     }
     const bool from_ring = what.operation == Operation::take || what.operation == Operation::take_reduce;
@@ -62,6 +66,7 @@ class ProgramRounds {
       const Run first = run(o[0], r.chunk);
       if (first.bytes == 0) continue;
       r.bytes += first.bytes;
+      bytes_ += static_cast<u32>(first.bytes);
       ReductionArguments& to = round.run[round.runs++];
       to.bytes = first.bytes;
       to.targets = 1;
@@ -79,11 +84,11 @@ class ProgramRounds {
       else if (talks(r))
         through_ring(what, round, to);
     }
-    r.end = at_;
+    r.end = place.grains + grains(bytes_);
     if (talks(r) && what.ends) {
       in_message_ = false;
-      r.says = at_ != begin;  // an empty message is none
-      if (!is_carried(r)) moved = grains(at_) * kRingGrain;
+      r.says = bytes_ != 0;  // an empty message is none
+      if (!is_carried(r)) place = {r.end, at_from(grains(static_cast<u32>(at_)) * static_cast<u32>(kRingGrain))};
     }
     return r;
   }
@@ -92,12 +97,13 @@ class ProgramRounds {
   struct Run {
     u64 at, bytes;
   };
-  __device__ Run run(const Operand& o, u32 chunk) const {
+  __device__ Run run(const Operand& operand, u32 chunk) const {
+    const Operand o = operand;  // all of it is under way at once
     const PartRow row = o.row ? rows_[o.row - 1] : PartRow{o.base, o.bytes, o.stride};
     const u64 number = u64{chunk} * gridDim.x + blockIdx.x, begin = number * row.stride;
     if (begin >= row.bytes) return {0, 0};
     const u64 slice = min(row.stride, row.bytes - begin), from = place(o, o.from, slice);
-    u64 at = x_.base[static_cast<u32>(o.space)] + (o.space == Space::scratch ? o.base : row.base) + from;
+    u64 at = lane_.base[static_cast<u32>(o.space)] + (o.space == Space::scratch ? o.base : row.base) + from;
     if (o.space == Space::scratch)
       at += (blockIdx.x * x_.generations + chunk % x_.generations) * x_.scratch_bytes - place(o, o.slot_from, slice);
     else
@@ -118,11 +124,10 @@ class ProgramRounds {
 
   /// The side of a run that lies in a ring, which may cut it in two.
   __device__ void through_ring(const Instruction& what, ProgramRound& round, ReductionArguments& run) {
-    const u64 in_ring = at_ % x_.ring_bytes, fits = x_.ring_bytes - in_ring;
-    const u64 ring = (kQueue == 0 ? x_.ring_to : x_.ring_from)[what.peer] + blockIdx.x * x_.ring_bytes;
+    const u64 fits = x_.ring_bytes - at_, ring = lane_.ring[kQueue][what.peer].memory;
     u64& side = kQueue == 0 ? run.target[0] : run.source[what.sources - 1];
-    side = ring + in_ring;
-    at_ += run.bytes;
+    side = ring + at_;
+    at_ = at_from(static_cast<u32>(at_ + run.bytes));
     if (run.bytes <= fits) return;
     ReductionArguments& rest = round.run[round.runs++];
     rest = run;
@@ -137,6 +142,12 @@ class ProgramRounds {
     }
   }
 
+  /// Of the ring: behind its end it begins anew. No message is longer than it.
+  __device__ u32 at_from(u32 at) const {
+    const u32 ring = static_cast<u32>(x_.ring_bytes);
+    return at < ring ? at : at - ring;
+  }
+
   const ProgramRun& x_;
   LaneMemory& lane_;
   const Instruction* all_;
@@ -144,8 +155,10 @@ class ProgramRounds {
   PartRow* rows_;  // of counts that come with the launch; else null
   const CarriedMessage* carried_;
   u32 count_;
-  // Of the message that is being decoded.
+  u32 index_ = 0, tick_ = 0;  // of the next round
+  // Of the message that is being decoded: how long it is so far, and where it goes on, in its ring or slot.
   bool in_message_ = false;
+  u32 bytes_ = 0;
   u64 at_ = 0;
 };
 
