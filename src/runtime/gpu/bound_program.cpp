@@ -32,7 +32,7 @@ constexpr std::size_t kLittle = 512 * kKiB;
 
 /// Of all messages at most. Each costs some microseconds beside its bytes, so they are long where receivers take them
 /// out as fast as they come; but what comes while one is taken has to find room, too. of_a_lane: bytes of its longest
-/// message, were it one. By what was fastest between two H200s and among four: see decision 0098.
+/// message, were it one. By what was fastest between two H200s and among four: see decisions 0098 and 0102.
 std::size_t most_message_bytes(const std::vector<Plan>& plans, bool in_stages, std::size_t of_a_lane,
                                std::size_t ring_bytes) {
   const std::size_t short_ones = (of_a_lane <= kLittle ? 64 : 48) * kKiB;
@@ -53,8 +53,8 @@ std::size_t most_message_bytes(const std::vector<Plan>& plans, bool in_stages, s
   if (std::ranges::any_of(plans, only_passes_on)) return std::min(48 * kKiB, ring_bytes / 4);
   if (adds && both_ways) return std::min(short_ones, ring_bytes / 4);
   if (adds) return ring_bytes / 3;
-  // Where a rank copies its own part beside, that queue is as busy as the link, so it is to have few instructions. Who
-  // is in place copies nothing, and has messages as long.
+  // Where a rank gets as much as it sends and copies its own part beside, that queue is as busy as the link, so it is
+  // to have few instructions. Who is in place copies nothing, and has messages as long.
   return std::min((both_ways ? 192 : 128) * kKiB, ring_bytes * 2 / 3);
 }
 
@@ -79,6 +79,16 @@ std::vector<std::byte> image_of(const Program& program) {
 std::size_t image_bytes(const Program& program) {
   return (program.puts.size() + program.takes.size()) * sizeof(gpu::Instruction) +
          program.operands.size() * sizeof(gpu::Operand) + program.carried.size() * sizeof(gpu::CarriedMessage);
+}
+
+/// Does a second fence behind each put serve? Where a rank puts and takes at once and adds nothing up, messages of 63
+/// KiB and more gain up to 13 % by it. Those of 32 KiB and less lose as much, and so do sums, and what goes one way.
+/// By what was fastest between two H200s: see decision 0102.
+bool is_in_flow(const Program& program) {
+  constexpr std::size_t kLong = 56 * kKiB;
+  const auto takes = [](const gpu::Instruction& what) { return what.operation == gpu::Operation::take; };
+  return program.longest_message >= kLong && !program.puts.empty() && program.carried.empty() &&
+         std::ranges::any_of(program.takes, takes) && std::ranges::none_of(program.takes, adds_up);
 }
 
 /// In the GPU's memory.
@@ -158,6 +168,7 @@ BoundProgram::BoundProgram(const std::shared_ptr<gpu::Device>& device, Plan plan
       shape_(std::move(shape)),
       program_(program_of(plan_, bound, slicing)),
       carried_(program_),
+      in_flow_(is_in_flow(program_)),
       signature_(signature_on_gpus(plan_, shape_)),
       record_(record_of(plan_, shape_)),
       on_device_(device, image_of(program_)),
@@ -183,7 +194,7 @@ gpu::ProgramRun BoundProgram::run(const void* in, void* out) const {
   const auto carried =
       std::ranges::find_if(program_.puts, [](const gpu::Instruction& put) { return put.carried != 0; });
   run.first_carried = carried == program_.puts.end() ? 0 : carried->carried;
-  run.only_moves = program_.carried.empty() && std::ranges::none_of(program_.takes, adds_up) ? 1 : 0;
+  run.in_flow = in_flow_ ? 1 : 0;
   run.generations = program_.generations;
   run.signature = signature();
   run.scratch_bytes = program_.scratch_bytes;

@@ -44,6 +44,7 @@ class BoundProgram {
   Shape shape_;
   Program program_;
   CarriedChunks carried_;
+  bool in_flow_;  // as in ProgramRun
   Signature signature_;
   CallRecord record_;
   gpu::CopiedMemory on_device_;  // instructions, operands, carried messages

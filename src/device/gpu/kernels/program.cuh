@@ -90,7 +90,7 @@ class ProgramQueue {
       const bool in_row = lane_.chunks > kFewInRow;
       if (kQueue == 1 && !in_row)
         let_go(reinterpret_cast<u64*>(word.at), word.value);
-      else if (kQueue == 0 && in_row && x_.only_moves != 0)
+      else if (kQueue == 0 && in_row && x_.in_flow != 0)
         release_in_flow(reinterpret_cast<u64*>(word.at), word.value);
       else
         release(reinterpret_cast<u64*>(word.at), word.value);

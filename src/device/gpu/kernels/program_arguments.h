@@ -247,7 +247,7 @@ struct ProgramRun {
   u32 channels;       // of as many lanes each
   u32 captured;       // 24 bits: number of the captured call that this launch replays, from 1; 0: none
   u32 first_carried;  // of the puts, from 1; 0: none is carried
-  u32 only_moves;     // 1: this rank adds nothing up, and nothing is carried
+  u32 in_flow;        // 1: release_in_flow() tells what is put, where chunks are many
   u64 scratch_bytes;  // of a generation of a lane
   u64 timeout_ns;
   u64 program;  // Instruction[puts + takes], Operand[operands], CarriedMessage[carried]
