@@ -149,6 +149,19 @@ def test_one_rank_fills_both_nics_evenly(cluster: Cluster, tmp_path: Path) -> No
     assert first == pytest.approx(second, rel=0.03)
 
 
+@pytest.mark.parametrize("lanes", [0, 2])
+def test_helpers_and_their_leader_fill_both_nics_evenly(cluster: Cluster, tmp_path: Path, lanes: int) -> None:
+    """With threads for both NICs each process uses both, without them each has one."""
+    launcher = launch.find_launcher(MPICH)
+    assert launcher is not None
+    program = [sys.executable, str(Path(__file__).with_name("cluster_helpers_rank.py")), str(tmp_path)]
+    chosen = {"LANECAST_UCX_LANES": str(lanes)}
+    before = cluster.traffic()
+    assert cluster.run(job.command(launcher, SHAPE, 1, program), job.environment(launcher, SHAPE, 1) | chosen) == 0
+    sent = [new["sent_bytes"] - old["sent_bytes"] for old, new in zip(before, cluster.traffic(), strict=True)]
+    assert min(sent) == pytest.approx(max(sent), rel=0.2)  # were it one NIC for the helper alone, 3 to 1
+
+
 def gone(pid: int) -> bool:
     """Zombies count: who should reap them may be a busy init."""
     deadline = time.monotonic() + 200

@@ -87,6 +87,14 @@ def test_srun_pins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (pinned.nic, os.environ["UCX_NET_DEVICES"]) == ("lo", "lo")
 
 
+def test_helpers_of_a_leader_with_several_nics_at_once_have_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANECAST_NICS", "a,b")
+    assert nics.variables_of_helper(1, 2, leader_has=2) == {"LANECAST_UCX_LANES": "2"}
+    assert nics.variables_of_helper(1, 2, leader_has=1)["UCX_NET_DEVICES"] == "b"
+    monkeypatch.delenv("LANECAST_NICS")
+    assert nics.variables_of_helper(1, 2, leader_has=1) == {}
+
+
 def test_one_to_one_with_too_few_ranks() -> None:
     with pytest.raises(lanecast.UsageError, match="one-to-one needs as many NICs as ranks"):
         own_of(FOUR, "one_to_one", 0, 2)

@@ -17,6 +17,7 @@ MAPS = ("packed", "round_robin", "one_to_one")
 # Where MPI libraries look for the interface to use: UCX (MPICH, Open MPI), libfabric's tcp provider (MPICH), Open MPI's
 # own TCP transport. All are read when the library starts, which is why they are set here and not by the launcher.
 _UCX, _UCX_RAILS = "UCX_NET_DEVICES", "UCX_MAX_RNDV_RAILS"
+_UCX_LANES = "LANECAST_UCX_LANES"
 _RAILS = 2  # that UCX spreads a message over unless it is told
 _LIBFABRIC, _OPEN_MPI = "FI_TCP_IFACE", "OMPI_MCA_btl_tcp_if_include"  # the former takes one NIC only
 
@@ -105,10 +106,16 @@ def pin() -> Pinning:
     return Pinning(nics, ",".join(own), variables=wanted)
 
 
-def variables_of(place: int, ranks: int) -> dict[str, str]:
-    """What a process has to be started with that has this place among so many of its host; nothing without NICs."""
+def variables_of_helper(place: int, processes: int, leader_has: int) -> dict[str, str]:
+    """What a helper sets that has inherited its leader's variables: of so many processes on this host it has this place.
+
+    Where its leader moves several NICs at once it does, too: bound to one of them, it would put more bytes on that one
+    than the others carry. leader_has: so many.
+    """
+    if leader_has > 1:
+        return {_UCX_LANES: str(leader_has)}
     nics, how = parse(os.environ.get(VARIABLE, ""))
-    return _settings(own_of(nics, how, place, ranks)) if nics else {}
+    return _settings(own_of(nics, how, place, processes)) if nics else {}
 
 
 def _settings(own: tuple[str, ...]) -> dict[str, str]:

@@ -76,6 +76,7 @@ void introduce(Communicator& core, Member& member) {
                         {"rank", core.rank()},
                         {"size", core.size()},
                         {"leader", getpid()},
+                        {"nics_at_once", core.nics_at_once()},
                         {"options", options_of(core)}});
   while (true) {
     nlohmann::json answer = member.channel->receive();

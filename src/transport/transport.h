@@ -98,6 +98,8 @@ struct Traits {
   bool consumes = false;
   /// Do threads of its own move long messages, whatever the caller's does meanwhile?
   bool moves_by_itself = false;
+  /// Through so many NICs of this rank at once, equal on all ranks.
+  int nics_at_once = 1;
   /// Do messages that are under way together share a wire, and so slow each other down? Where not, as between cores
   /// that copy, all that are ready are posted at once.
   bool shares_wires = false;

@@ -28,9 +28,13 @@ class _Gathering:
         return bytes.fromhex(self._channel.receive().text["gathered"])
 
 
-def _started(channel: Channel) -> tuple[Any, int]:
-    """The communicator of this helper, and its leader's process. Raises Closed."""
+def _started(channel: Channel, place: int, processes: int) -> tuple[Any, int]:
+    """The communicator of this helper, and its leader's process. Raises Closed.
+
+    place: of this process, of so many of leaders and helpers on this host.
+    """
     made = channel.receive().text
+    os.environ.update(nics.variables_of_helper(place, processes, made["nics_at_once"]))
     options = from_text(made["options"])
     gathering, thread = _Gathering(channel), _core.make_progress_thread()
     core = _core.Communicator.from_all_gather(made["rank"], made["size"], gathering, thread, options)
@@ -42,10 +46,9 @@ def main() -> int:
     serving.ignore_interrupts()
     file, leader_here, leaders, place, processes = map(int, sys.argv[1:])
     placing.take_cores(placing.cores_of(placing.cores_here(), leaders, processes)[leader_here][place])
-    os.environ.update(nics.variables_of(leader_here * processes + place, leaders * processes))
     channel = Channel(socket.socket(fileno=file))
     try:
-        core, leader = _started(channel)
+        core, leader = _started(channel, leader_here * processes + place, leaders * processes)
     except Closed:
         return 1
     except Exception as error:

@@ -40,6 +40,7 @@ def start(core: Any, processes: int, options: dict[str, Any], *, shared_cores: b
         "rank": core.rank,
         "size": core.size,
         "leader": os.getpid(),
+        "nics_at_once": core.nics_at_once,
         "options": to_text(
             {name: value for name, value in options.items() if name not in _NOT_FOR_HELPERS}
             | {"topology": core.topology, "links": "assume", "timeout_s": core.timeout_s}

@@ -57,6 +57,7 @@ int Communicator::hosts() const { return parts_->ground.hosts(); }
 const Topology& Communicator::topology() const { return parts_->ground.topology; }
 const CommunicatorOptions& Communicator::options() const { return parts_->ground.options; }
 std::string Communicator::transports() const { return parts_->ground.router->str(); }
+int Communicator::nics_at_once() const { return parts_->ground.router->nics_at_once(); }
 
 std::string Communicator::transport_to(int peer) const {
   if (peer < 0 || peer >= size() || peer == rank())

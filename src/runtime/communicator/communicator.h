@@ -29,6 +29,8 @@ class Communicator {
   int size() const;
   const Topology& topology() const;
   std::string transports() const;
+  /// Through so many NICs threads of its own move a long message, equal on all ranks; 1 without such threads.
+  int nics_at_once() const;
   std::string transport_to(int peer) const;
   int hosts() const;
   const CommunicatorOptions& options() const;

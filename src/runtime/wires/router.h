@@ -130,6 +130,13 @@ class Router {
     return tags;
   }
 
+  /// Of the transport that has the most; see Traits.
+  int nics_at_once() const {
+    int most = 1;
+    for (const auto& transport : transports_) most = std::max(most, transport->traits().nics_at_once);
+    return most;
+  }
+
   /// To all peers, over all transports. See Witness::publish.
   void publish(const CallNote& note) {
     for (auto& transport : transports_) transport->witness().publish(note);

@@ -7,6 +7,7 @@
 // sent, empty or not: so wherever the lengths differ two that meet differ, and that is noticed.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,8 @@ class UcxLanes {
   UcxLanes(const Bootstrap& bootstrap, int wanted);
 
   std::size_t count() const { return lanes_.size(); }
+  /// The first ones have a NIC each.
+  int nics_at_once() const { return static_cast<int>(std::clamp(count(), std::size_t{1}, nics_)); }
   bool cut(std::size_t bytes) const { return !lanes_.empty() && bytes > kLongestWhole; }
   /// How many of them carry a message that is cut, and the bytes of it that go ahead.
   std::size_t count_for(std::size_t bytes) const;

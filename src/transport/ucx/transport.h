@@ -28,6 +28,7 @@ class UcxTransport final : public Transport {
     return {.max_tag = kMostTags,
             .scatters = true,
             .moves_by_itself = lanes_.count() > 0,
+            .nics_at_once = lanes_.nics_at_once(),
             .shares_wires = true,
             .announces = true};
   }
