@@ -211,16 +211,16 @@ def test_messages_are_as_long_in_place(kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "ranks", "chunks"),  # of 64 MiB in all, in 64 lanes
     [
-        ("all_reduce_by_all_gather", 2, 8),
+        ("all_reduce_by_all_gather", 2, 11),
         ("all_reduce_by_all_gather", 4, 4),
         ("reduce_scatter", 2, 8),
         ("reduce_scatter", 4, 6),
         ("reduce", 2, 8),
-        ("broadcast", 2, 6),
+        ("broadcast", 2, 8),
         ("broadcast", 4, 22),
         ("all_gather", 2, 3),
         ("all_gather", 4, 2),
-        ("scatter", 2, 3),
+        ("scatter", 2, 4),
     ],
 )
 def test_messages_are_as_long_as_serves_speed(name: str, ranks: int, chunks: int) -> None:
