@@ -49,9 +49,11 @@ void Gate::enter_again(Lock& lock, const Interrupt& interrupt) {
 
 Gate::Lock Gate::try_enter_soon() { return Lock(mutex_, std::chrono::system_clock::now() + kLookEvery); }
 
-std::unique_lock<std::mutex> Gate::enter_queue() {
+Gate::Lock Gate::enter_queue(const Interrupt& interrupt) {
   refuse_entry();
-  return std::unique_lock(queue_mutex_);
+  Lock queue(queue_mutex_, std::try_to_lock);
+  if (!queue) take(queue, interrupt);
+  return queue;
 }
 
 void Gate::take(Lock& lock, const Interrupt& interrupt) const {

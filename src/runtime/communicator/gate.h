@@ -35,8 +35,8 @@ class Gate {
   Lock try_enter_soon();
   /// Does a caller want in? Relaxed: a hint that orders nothing; the lock does.
   bool is_wanted() const { return callers_.load(std::memory_order_relaxed) > 0; }
-  /// One caller at a time enqueues work on the GPU. Comes before enter(), and refuses what that does.
-  std::unique_lock<std::mutex> enter_queue();
+  /// One caller at a time enqueues work on the GPU. Comes before enter(), and throws what that does.
+  Lock enter_queue(const Interrupt& interrupt);
   /// What the watch has found becomes the communicator's failure.
   void heed_watch();
 
@@ -70,7 +70,7 @@ class Gate {
   std::string reason_;            // of close()
   std::atomic<bool> closed_ = false;
   std::atomic<std::thread::id> asking_thread_;  // in ask()
-  std::mutex queue_mutex_;                      // taken before mutex_
+  std::timed_mutex queue_mutex_;                // taken before mutex_
   std::timed_mutex mutex_;                      // guards what follows, and what the other parts have
   Failure failure_;
 };

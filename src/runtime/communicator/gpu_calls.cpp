@@ -145,11 +145,11 @@ struct GpuCalls::Begun {
 
 template <class Begin>
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_behind(const OnStream& where, const Begin& begin) {
-  const std::unique_lock queue = gate_.enter_queue();
+  const Lock queue = gate_.enter_queue(ground_.options.interrupt);
   std::shared_ptr<GpuExecutor> executor;
   Begun begun;
   {
-    Lock lock = gate_.enter();
+    Lock lock = gate_.enter(ground_.options.interrupt);
     gate_.refuse_if_failed();
     open_for_call(where.device, lock, where.stream);
     executor = executor_;

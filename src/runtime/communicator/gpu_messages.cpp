@@ -53,8 +53,8 @@ void GpuCalls::expect(BetweenHosts& between, Transfers transfers, void* on, Lock
 }
 
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(Transfers transfers, const OnStream& where) {
-  const std::unique_lock queue = gate_.enter_queue();
-  Lock lock = gate_.enter();
+  const Lock queue = gate_.enter_queue(ground_.options.interrupt);
+  Lock lock = gate_.enter(ground_.options.interrupt);
   GpuExecutor& executor = open_for_messages(transfers, where, lock);
   trace([&] {
     std::size_t bytes = 0;
