@@ -99,7 +99,7 @@ std::shared_ptr<BesideNccl> taker(const AskedOfNccl& asked, int peer, ncclComm_t
   if (asked.type < 0 || asked.type >= ncclNumTypes)
     why = "Lanecast has no such type";
   else if (!why && beside->is_here[static_cast<std::size_t>(peer)] && is_longer_than_slots(asked, *beside))
-    why = "NCCL is faster with so long a message";
+    why = "it is longer than what the slots hold";
   if (beside->info) tell_way(asked, *beside, why ? why : "");
   thread_group().has_nccls |= why != nullptr;
   return why ? nullptr : beside;
