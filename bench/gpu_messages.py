@@ -69,6 +69,7 @@ class Messages:
         """Elements, on all ranks."""
         self.got.fill_(255)
         getattr(self, way)(by)
+        self.ranks.comm.synchronize()  # which says what has failed
         self.ranks.device.synchronize()
         receives = way != "row" or not self.first
         return self.ranks.total(int((self.got != self.expected).sum()) if receives else 0)
@@ -178,7 +179,7 @@ def main() -> None:
     nics = parse(asked["nics"], "--nics")
     asked["sizes"] = parse_sizes(asked["sizes"])
     command = [sys.executable, __file__, "--rank", json.dumps(asked)]
-    hosts = {} if asked["within"] else {"LANECAST_GPU_NICS": f"{nics},{asked['gpus'] // 2}"}
+    hosts = {"LANECAST_GPU_NICS": "" if asked["within"] else f"{nics},{asked['gpus'] // 2}"}
     sys.exit(run_ranks(command, asked["gpus"], hosts))
 
 

@@ -271,7 +271,7 @@ void bind_runtime(nb::module_& m) {
       .def_prop_ro("topology", &Communicator::topology, nb::rv_policy::copy)
       .def_prop_ro("transports", &Communicator::transports)
       .def_prop_ro("nics_at_once", &Communicator::nics_at_once,
-                   "Through how many NICs threads of its own move a long message.")
+                   "How many NICs a rank has at most where threads of its own move long messages through all; else 1.")
       .def_prop_ro("hosts", &Communicator::hosts, "On how many hosts the ranks run.")
       .def_prop_ro("timeout_s", [](const Communicator& c) { return c.options().timeout_s.value_or(kTimeout_s); })
       .def("write_trace", &Communicator::write_trace, "directory"_a, nb::call_guard<WithoutGil>())

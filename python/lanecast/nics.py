@@ -107,10 +107,10 @@ def pin() -> Pinning:
 
 
 def variables_of_helper(place: int, processes: int, leader_has: int) -> dict[str, str]:
-    """What a helper sets that has inherited its leader's variables: of so many processes on this host it has this place.
+    """What a helper sets that has inherited its leader's variables. It has this place among a host's processes.
 
-    Where its leader moves several NICs at once it does, too: bound to one of them, it would put more bytes on that one
-    than the others carry. leader_has: so many.
+    Where leaders move several NICs at once it does, too: bound to one of them, it would put more bytes on that one than
+    the others carry. leader_has: so many.
     """
     if leader_has > 1:
         return {_UCX_LANES: str(leader_has)}

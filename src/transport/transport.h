@@ -98,7 +98,7 @@ struct Traits {
   bool consumes = false;
   /// Do threads of its own move long messages, whatever the caller's does meanwhile?
   bool moves_by_itself = false;
-  /// Through so many NICs of this rank at once, equal on all ranks.
+  /// And through all NICs of every rank at once: so many has who has the most. Else 1.
   int nics_at_once = 1;
   /// Do messages that are under way together share a wire, and so slow each other down? Where not, as between cores
   /// that copy, all that are ready are posted at once.

@@ -29,7 +29,8 @@ class Communicator {
   int size() const;
   const Topology& topology() const;
   std::string transports() const;
-  /// Through so many NICs threads of its own move a long message, equal on all ranks; 1 without such threads.
+  /// Threads of its own move long messages through all NICs of every rank at once: so many has who has the most. 1
+  /// where they do not.
   int nics_at_once() const;
   std::string transport_to(int peer) const;
   int hosts() const;

@@ -53,6 +53,7 @@ UcxLanes::UcxLanes(const Bootstrap& bootstrap, int wanted) {
   bootstrap.all_gather(&mine, all.data(), sizeof mine);
   const int count = std::ranges::min(all, {}, &Means::lanes).lanes;
   nics_ = std::ranges::min(all, {}, &Means::nics).nics;
+  most_nics_ = std::ranges::max(all, {}, &Means::nics).nics;
   for (int k = 0; k < count; ++k)
     lanes_.push_back(std::make_unique<UcxLane>(bootstrap, nics.empty() ? std::string() : nics[k % nics.size()]));
 }

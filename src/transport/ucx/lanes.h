@@ -7,7 +7,6 @@
 // sent, empty or not: so wherever the lengths differ two that meet differ, and that is noticed.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -25,8 +24,8 @@ class UcxLanes {
   UcxLanes(const Bootstrap& bootstrap, int wanted);
 
   std::size_t count() const { return lanes_.size(); }
-  /// The first ones have a NIC each.
-  int nics_at_once() const { return static_cast<int>(std::clamp(count(), std::size_t{1}, nics_)); }
+  /// As in Traits.
+  int nics_at_once() const { return count() < most_nics_ ? 1 : static_cast<int>(most_nics_); }
   bool cut(std::size_t bytes) const { return !lanes_.empty() && bytes > kLongestWhole; }
   /// How many of them carry a message that is cut, and the bytes of it that go ahead.
   std::size_t count_for(std::size_t bytes) const;
@@ -44,7 +43,8 @@ class UcxLanes {
 
  private:
   std::vector<std::unique_ptr<UcxLane>> lanes_;
-  std::size_t nics_ = 1;  // of the rank that has the fewest: all cut alike
+  std::size_t nics_ = 1;       // of the rank that has the fewest: all cut alike
+  std::size_t most_nics_ = 1;  // of the one that has the most
 };
 
 /// The first `bytes` of the memory from `from` on.
