@@ -32,7 +32,8 @@ constexpr std::size_t kLittle = 512 * kKiB;
 
 /// Of all messages at most. Each costs some microseconds beside its bytes, so they are long where receivers take them
 /// out as fast as they come; but what comes while one is taken has to find room, too. of_a_lane: bytes of its longest
-/// message, were it one. By what was fastest between two H200s, and for most rows among four: see decisions 0098 and 0102.
+/// message, were it one. By what was fastest between two H200s, and for most rows among four: see decisions 0098 and
+/// 0102.
 std::size_t most_message_bytes(const std::vector<Plan>& plans, bool in_stages, std::size_t of_a_lane,
                                std::size_t ring_bytes) {
   const std::size_t short_ones = (of_a_lane <= kLittle ? 64 : 48) * kKiB;
@@ -82,8 +83,8 @@ std::size_t image_bytes(const Program& program) {
 }
 
 /// Does a second fence behind each put serve? Where a rank puts and takes at once and adds nothing up, messages of 63
-/// KiB and more gain up to 13 % by it. Those of 32 KiB and less lose as much, and short ones one way even more; sums lose.
-/// By what was fastest between two H200s: see decision 0102.
+/// KiB and more gain up to 13 % by it. Those of 32 KiB and less lose as much, and short ones one way even more; sums
+/// lose. By what was fastest between two H200s: see decision 0102.
 bool is_in_flow(const Program& program) {
   constexpr std::size_t kLong = 56 * kKiB;
   const auto takes = [](const gpu::Instruction& what) { return what.operation == gpu::Operation::take; };
