@@ -42,7 +42,7 @@ def behind_a_first_call(waits: Waits, comm: Communicator, tell: Tell) -> bool:
         return False
     other = threading.Thread(target=lambda: own.all_reduce(x))
     other.start()
-    time.sleep(0.5)
+    time.sleep(2.0)  # on a busy machine, too, it is in by then
     interrupted = False
     try:
         tell("waiting")
