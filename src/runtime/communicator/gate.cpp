@@ -49,10 +49,10 @@ void Gate::enter_again(Lock& lock, const Interrupt& interrupt) {
 
 Gate::Lock Gate::try_enter_soon() { return Lock(mutex_, std::chrono::system_clock::now() + kLookEvery); }
 
-Gate::Lock Gate::enter_queue(const Interrupt& interrupt) {
+Gate::Lock Gate::enter_queue() {
   refuse_entry();
   Lock queue(queue_mutex_, std::try_to_lock);
-  if (!queue) take(queue, interrupt);
+  if (!queue) take(queue, ground_.options.interrupt);
   return queue;
 }
 

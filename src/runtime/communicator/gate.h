@@ -35,8 +35,9 @@ class Gate {
   Lock try_enter_soon();
   /// Does a caller want in? Relaxed: a hint that orders nothing; the lock does.
   bool is_wanted() const { return callers_.load(std::memory_order_relaxed) > 0; }
-  /// One caller at a time enqueues work on the GPU. Comes before enter(), and throws what that does.
-  Lock enter_queue(const Interrupt& interrupt);
+  /// One caller at a time enqueues work on the GPU. Comes before enter(), and throws what that does with the
+  /// communicator's own `interrupt`.
+  Lock enter_queue();
   /// What the watch has found becomes the communicator's failure.
   void heed_watch();
 

@@ -145,7 +145,7 @@ struct GpuCalls::Begun {
 
 template <class Begin>
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_behind(const OnStream& where, const Begin& begin) {
-  const Lock queue = gate_.enter_queue(ground_.options.interrupt);
+  const Lock queue = gate_.enter_queue();
   std::shared_ptr<GpuExecutor> executor;
   Begun begun;
   {

@@ -53,7 +53,7 @@ void GpuCalls::expect(BetweenHosts& between, Transfers transfers, void* on, Lock
 }
 
 std::shared_ptr<DeviceWork> GpuCalls::enqueue_one(Transfers transfers, const OnStream& where) {
-  const Lock queue = gate_.enter_queue(ground_.options.interrupt);
+  const Lock queue = gate_.enter_queue();
   Lock lock = gate_.enter(ground_.options.interrupt);
   GpuExecutor& executor = open_for_messages(transfers, where, lock);
   trace([&] {
