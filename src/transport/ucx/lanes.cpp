@@ -52,8 +52,9 @@ UcxLanes::UcxLanes(const Bootstrap& bootstrap, int wanted) {
   std::vector<Means> all(bootstrap.size);
   bootstrap.all_gather(&mine, all.data(), sizeof mine);
   const int count = std::ranges::min(all, {}, &Means::lanes).lanes;
-  nics_ = std::ranges::min(all, {}, &Means::nics).nics;
-  most_nics_ = std::ranges::max(all, {}, &Means::nics).nics;
+  const auto [fewest, most] = std::ranges::minmax(all, {}, &Means::nics);
+  nics_ = fewest.nics;
+  most_nics_ = most.nics;
   for (int k = 0; k < count; ++k)
     lanes_.push_back(std::make_unique<UcxLane>(bootstrap, nics.empty() ? std::string() : nics[k % nics.size()]));
 }
