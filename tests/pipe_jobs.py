@@ -31,6 +31,16 @@ def stays_until(ended: Path) -> None:
         time.sleep(0.02)
 
 
+def is_interrupted(tell: Tell, wait: Callable[[], object]) -> bool:
+    """Does Ctrl-C end a wait? The test is told when to press it."""
+    try:
+        tell("waiting")
+        wait()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a rank's body ended: what it returned, or the name and text of what it raised; at_s as time.monotonic().

@@ -41,21 +41,33 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
-def run(cluster: Cluster, capfd: pytest.CaptureFixture[str], mpiexec: Path, *program: str) -> list[dict[str, Any]]:
-    """What each of two ranks on each host says; also how much went through each NIC, as `traffic` of the first."""
+def launched(cluster: Cluster, mpiexec: Path, ranks: int, program: list[str], **variables: str) -> int:
+    """The exit status of so many ranks on each host."""
     launcher = launch.find_launcher(mpiexec)
     assert launcher is not None
-    before = cluster.traffic()
-    status = cluster.run(job.command(launcher, SHAPE, 2, list(program)), job.environment(launcher, SHAPE, 2))
-    output, errors = capfd.readouterr()
-    assert status == 0, output + errors
-    said = sorted((json.loads(text) for text in re.findall(r"\{.*?\}", output)), key=lambda facts: int(facts["rank"]))
-    said[0]["traffic"] = {
+    return cluster.run(
+        job.command(launcher, SHAPE, ranks, program), job.environment(launcher, SHAPE, ranks) | variables
+    )
+
+
+def traffic_since(before: list[dict[str, Any]], cluster: Cluster) -> dict[tuple[str, str], tuple[int, int]]:
+    """Bytes received and sent through each NIC, by host and NIC."""
+    return {
         (new["host"], new["nic"]): (
             new["received_bytes"] - old["received_bytes"], new["sent_bytes"] - old["sent_bytes"]
         )
         for old, new in zip(before, cluster.traffic(), strict=True)
     }  # fmt: skip
+
+
+def run(cluster: Cluster, capfd: pytest.CaptureFixture[str], mpiexec: Path, *program: str) -> list[dict[str, Any]]:
+    """What each of two ranks on each host says; also how much went through each NIC, as `traffic` of the first."""
+    before = cluster.traffic()
+    status = launched(cluster, mpiexec, 2, list(program))
+    output, errors = capfd.readouterr()
+    assert status == 0, output + errors
+    said = sorted((json.loads(text) for text in re.findall(r"\{.*?\}", output)), key=lambda facts: int(facts["rank"]))
+    said[0]["traffic"] = traffic_since(before, cluster)
     return said
 
 
@@ -111,14 +123,12 @@ def test_links_are_timed_beyond_the_burst_of_a_slow_nic(cluster: Cluster, capfd:
 def test_bench_prints_the_bound_that_it_has_measured(
     cluster: Cluster, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    launcher = launch.find_launcher(MPICH)
-    assert launcher is not None
     file = tmp_path / "rows.json"
     program = [
         sys.executable, "-m", "lanecast", "bench", "--collectives", "all_gather", "--sizes", "4M", "--rounds", "2",
         "--warmup", "0", "--json", str(file),
     ]  # fmt: skip
-    assert cluster.run(job.command(launcher, SHAPE, 2, program), job.environment(launcher, SHAPE, 2)) == 0
+    assert launched(cluster, MPICH, 2, program) == 0
     shown = capfd.readouterr().out
     assert "of bound" in shown
     assert "each rank pinned" in shown
@@ -133,15 +143,12 @@ def test_bench_prints_the_bound_that_it_has_measured(
 
 
 def test_one_rank_fills_both_nics_evenly(cluster: Cluster, tmp_path: Path) -> None:
-    launcher = launch.find_launcher(MPICH)
-    assert launcher is not None
     file = tmp_path / "rows.json"
     program = [
         sys.executable, "-m", "lanecast", "bench", "--collectives", "all_gather", "--sizes", "8M", "--rounds", "2",
         "--warmup", "0", "--backends", "lanecast", "--json", str(file),
     ]  # fmt: skip
-    chosen = {"LANECAST_UCX_LANES": "2", "LANECAST_CHUNKS": "4"}
-    assert cluster.run(job.command(launcher, SHAPE, 1, program), job.environment(launcher, SHAPE, 1) | chosen) == 0
+    assert launched(cluster, MPICH, 1, program, LANECAST_UCX_LANES="2", LANECAST_CHUNKS="4") == 0
     [row] = json.loads(file.read_text())
     assert (row["transports"], row["wrong"]) == ("ucx", 0)
     first, second = (row["nic_bytes"][nic]["sent"] for nic in ("eth0", "eth1"))
@@ -150,15 +157,12 @@ def test_one_rank_fills_both_nics_evenly(cluster: Cluster, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("lanes", [0, 2])
-def test_helpers_and_their_leader_fill_both_nics_evenly(cluster: Cluster, tmp_path: Path, lanes: int) -> None:
+def test_helpers_and_their_leader_fill_both_nics_evenly(cluster: Cluster, lanes: int) -> None:
     """With threads for both NICs each process uses both, without them each has one."""
-    launcher = launch.find_launcher(MPICH)
-    assert launcher is not None
-    program = [sys.executable, str(Path(__file__).with_name("cluster_helpers_rank.py")), str(tmp_path)]
-    chosen = {"LANECAST_UCX_LANES": str(lanes)}
+    program = [sys.executable, str(Path(__file__).with_name("cluster_helpers_rank.py"))]
     before = cluster.traffic()
-    assert cluster.run(job.command(launcher, SHAPE, 1, program), job.environment(launcher, SHAPE, 1) | chosen) == 0
-    sent = [new["sent_bytes"] - old["sent_bytes"] for old, new in zip(before, cluster.traffic(), strict=True)]
+    assert launched(cluster, MPICH, 1, program, LANECAST_UCX_LANES=str(lanes)) == 0
+    sent = [sent for _, sent in traffic_since(before, cluster).values()]
     assert min(sent) == pytest.approx(max(sent), rel=0.2)  # were it one NIC for the helper alone, 3 to 1
 
 

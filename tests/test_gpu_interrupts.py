@@ -16,7 +16,7 @@ import pytest
 import gpu_host_library
 from gpu_stand_in import another, opened, tensor
 from lanecast import Communicator
-from pipe_jobs import PipeJob, Tell
+from pipe_jobs import PipeJob, Tell, is_interrupted
 
 pytestmark = pytest.mark.timeout(400)  # the first one builds the driver
 
@@ -43,12 +43,7 @@ def behind_a_first_call(waits: Waits, comm: Communicator, tell: Tell) -> bool:
     other = threading.Thread(target=lambda: own.all_reduce(x))
     other.start()
     time.sleep(2.0)  # on a busy machine, too, it is in by then
-    interrupted = False
-    try:
-        tell("waiting")
-        waits(own)
-    except KeyboardInterrupt:
-        interrupted = True
+    interrupted = is_interrupted(tell, lambda: waits(own))
     comm.send(token, 0)
     other.join()
     own.synchronize()

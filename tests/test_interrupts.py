@@ -23,7 +23,7 @@ import pytest
 
 import lanecast
 from lanecast import Communicator, _core
-from pipe_jobs import PipeJob, Tell
+from pipe_jobs import PipeJob, Tell, is_interrupted
 
 Waits = Callable[[Communicator], Any]
 
@@ -155,12 +155,7 @@ def behind_another_thread(comm: Communicator, tell: Tell, *, waits: Waits) -> bo
     other = threading.Thread(target=lambda: comm.recv(np.empty(1), 0))
     other.start()
     time.sleep(0.2)
-    interrupted = False
-    try:
-        tell("waiting")
-        waits(comm)
-    except KeyboardInterrupt:
-        interrupted = True
+    interrupted = is_interrupted(tell, lambda: waits(comm))
     part.send(token, 0)
     other.join()
     comm.barrier()
