@@ -14,10 +14,11 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-Message message(std::size_t bytes, std::uint64_t tag) {
+Message message(std::size_t bytes, std::uint64_t tag, bool sums = false) {
   Message made;
   made.tag = tag;
   made.bytes = bytes;
+  made.sums = sums;
   return made;
 }
 
@@ -35,10 +36,10 @@ void bind_shm_ways(nb::module_& m) {
       .def(nb::init<const ShmWays*, std::size_t>(), "first"_a.none(), "peers"_a, nb::keep_alive<1, 2>())
       .def(
           "choose",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
-            return rank.ways.choose(message(bytes, tag)) == shm::ShmWay::read ? "read" : "stream";
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums) {
+            return rank.ways.choose(message(bytes, tag, sums)) == shm::ShmWay::read ? "read" : "stream";
           },
-          "bytes"_a, "tag"_a)
+          "bytes"_a, "tag"_a, "sums"_a = false)
       .def(
           "wants_time",
           [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
@@ -67,8 +68,10 @@ void bind_shm_ways(nb::module_& m) {
           "bytes"_a, "tag"_a, "part"_a, "ns"_a, "part: the bytes that it has written, as the sender.");
   m.def(
       "shm_is_worth_a_choice",
-      [](std::size_t bytes, std::uint64_t tag) { return shm::is_worth_a_choice(message(bytes, tag)); }, "bytes"_a,
-      "tag"_a);
+      [](std::size_t bytes, std::uint64_t tag, bool sums) {
+        return shm::is_worth_a_choice(message(bytes, tag, sums));
+      },
+      "bytes"_a, "tag"_a, "sums"_a);
 }
 
 }  // namespace lanecast

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import lanecast
 from file_formats import PROFILE
 from lanecast import Communicator, _core
 from lanecast.startup import progress_thread
+from launch import mpich
 from ranks import Rank, in_threads
 
 STEP = 1.25  # what is measured is rounded to its powers
@@ -201,6 +203,23 @@ def test_what_is_not_timed(hosts: str, options: dict[str, str], sources: list[st
         assert (found, timing) == (sources, "")
         if "given" in sources:
             assert link == pytest.approx((12e-6, 1 / 50e9))
+
+
+CHOICES = """
+import lanecast
+comm = lanecast.init(transports="mpi,shm", topology="2x2")
+if comm.rank == 0:
+    print(*(comm.chosen(kind, 1 << 20)[0] for kind in ("all_to_all", "all_gather", "reduce")))
+"""
+
+
+def test_a_library_within_a_host_is_no_network() -> None:
+    """Between nodes that one host plays messages are copies: an all-to-all need not cross less by moving twice."""
+    assert mpich(4, [sys.executable, "-c", CHOICES]).split() == [
+        "pairwise",
+        "hierarchical(ring,ring)",
+        "hierarchical(binomial,binomial)",
+    ]
 
 
 def test_a_profile_stops_the_timing(tmp_path: Path) -> None:

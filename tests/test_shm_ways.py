@@ -40,21 +40,26 @@ class Rank:
 
 
 @pytest.mark.parametrize(
-    ("tag", "least"),
+    ("tag", "sums", "least"),
     [
-        (FIRST, 128 * KIB),
-        (LATER, 8 * MIB),  # the sender has mostly just written it, and pays for a read
-        (OF_A_USER, 128 * KIB),
-        (OF_A_USER + 1, 128 * KIB),
+        (FIRST, False, 128 * KIB),
+        (FIRST, True, 128 * KIB),
+        (LATER, False, 128 * KIB),
+        (LATER, True, 8 * MIB),  # the sender has mostly just added it up, and pays for a read
+        (OF_A_USER, False, 128 * KIB),
+        (OF_A_USER + 1, False, 128 * KIB),
     ],
 )
-def test_what_is_worth_a_choice(tag: int, least: int) -> None:
-    assert [_core.shm_is_worth_a_choice(size, tag) for size in (0, least - 1, least, 1 << 40)] == [
+def test_what_is_worth_a_choice(tag: int, sums: bool, least: int) -> None:
+    assert [_core.shm_is_worth_a_choice(size, tag, sums) for size in (0, least - 1, least, 1 << 40)] == [
         *(False, False, True, True)
     ]
+
+
+def test_what_is_not_worth_a_choice_is_not_timed() -> None:
     ways = _core.ShmWays(None, 1)
-    assert not ways.wants_time(least - 1, tag)
-    assert ways.wants_time(least, tag)  # nothing is known yet
+    assert not ways.wants_time(128 * KIB - 1, FIRST)
+    assert ways.wants_time(128 * KIB, FIRST)  # nothing is known yet
 
 
 @pytest.mark.parametrize("peers", [1, 3])
@@ -110,6 +115,14 @@ def test_lengths_and_places_in_a_call_learn_each_for_itself() -> None:
         assert rank.ways.choose(bytes, tag) == "stream"
         assert rank.ways.wants_time(bytes, tag)
     assert rank.ways.choose(MIB + 8, OF_A_USER) == "read"  # of about this length, and not written in this call either
+
+
+def test_what_was_moved_and_what_may_be_sums_learn_each_for_itself() -> None:
+    ways = _core.ShmWays(None, 1)
+    for _ in range(2 * TRIALS):
+        read = ways.choose(16 * MIB, LATER) == "read"
+        ways.received(16 * MIB, LATER, read, 8 * MIB if read else 16 * MIB)
+    assert [ways.choose(16 * MIB, LATER, sums) for sums in (False, True)] == ["read", "stream"]
 
 
 def test_who_also_sends_goes_the_way_of_the_hosts_first_rank() -> None:

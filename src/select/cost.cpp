@@ -28,8 +28,9 @@ const Link& link_of(const Load& load, const Models& models) {
 }
 
 double seconds_of_adding(double reduced, const Load& load, const Models& models) {
+  const double on_cores = models.reduce_s_per_byte + link_of(load, models).second_pass_s_per_byte;
   return static_cast<double>(load.bytes) * reduced *
-         (load.on_gpus ? models.gpu->between_hosts.reduce_s_per_byte : models.reduce_s_per_byte);
+         (load.on_gpus ? models.gpu->between_hosts.reduce_s_per_byte : on_cores);
 }
 
 Stage with_sends(Stage stage, const Cost& cost, const Load& load) {

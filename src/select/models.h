@@ -29,6 +29,7 @@ struct Link {
   double crowd = 1;     // ranks that share each core which moves its messages
   bool by_itself = false;                  // its bytes move while the caller's thread adds others
   std::size_t sends_once_from = SIZE_MAX;  // bytes: what goes to several ranks costs its sender no more than to one
+  double second_pass_s_per_byte = 0;       // of what is stored when it comes, and read again to be added
   double gap_s = 0;                        // what each further message of those that are under way together adds
   double filling = 1;  // share of the time in which a pipeline fills that is lost: ranks may be in the call before
   LinkSource source = LinkSource::assumed;

@@ -31,18 +31,27 @@ constexpr double kGapOfLatency = 0.1;
 constexpr double kFilling = 0.25;
 
 /// Orders of magnitude, where nothing is timed: they decide between few rounds and few bytes.
-Link link_of(const Transport& transport) {
+Link link_of(const Transport& transport, bool within_host) {
+  const std::string_view name = transport.name();
+  const bool library = name == "mpi" || name == "ucx";
   constexpr double kAlpha_s = 20e-6;
-  if (transport.name() == "mpi" || transport.name() == "ucx" || transport.name() == "emulated")
+  if (name == "emulated" || (library && !within_host))
     return {.alpha_s = kAlpha_s,
             .beta_s_per_byte = 1 / 1e9,
             .unsteady = kUnsteady,
             .by_itself = transport.traits().moves_by_itself,
             .gap_s = kGapOfLatency * kAlpha_s};
+  // Within a host a library copies by the ranks' cores, too, and receivers read long messages.
+  constexpr std::size_t kReadByReceivers = 65536;
+  if (library)
+    return {.alpha_s = 2e-6,
+            .beta_s_per_byte = 1 / 4e9,
+            .sends_once_from = kReadByReceivers,
+            .second_pass_s_per_byte = transport.traits().consumes ? 0 : 1 / 5e9};
   return {.alpha_s = 1e-6,
           .beta_s_per_byte = 1 / 5e9,
           .sends_once_from = transport.traits().sends_once_from,
-          .filling = filling_of(transport.name())};
+          .filling = filling_of(name)};
 }
 
 Link slower(Link a, Link b) { return a.alpha_s < b.alpha_s ? b : a; }
@@ -89,8 +98,9 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
   for (int peer = 0; peer < size; ++peer) {
     if (peer == rank) continue;
     const int level = topology.parting_level(rank, peer);
-    mine.links[level] = slower(mine.links[level], link_of(router.to(peer)));
-    if (around.hosts[peer] != around.hosts[rank]) mine.between_hosts[level] = true;
+    const bool within_host = around.hosts[peer] == around.hosts[rank];
+    mine.links[level] = slower(mine.links[level], link_of(router.to(peer), within_host));
+    if (!within_host) mine.between_hosts[level] = true;
   }
   // Fails beyond 1024 cores, where the machine is taken for one of a single core: ranks then let others run before they
   // spin.

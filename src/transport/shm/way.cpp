@@ -27,7 +27,9 @@ constexpr double kSendsToo = 0.2;
 /// are sent when the first one comes; what was sent beyond so many belongs to other calls.
 constexpr double kOfLate = 0.8, kMostInBatch = 4;
 
-constexpr int kLengths = kSorts / 2;
+/// First or later between two ranks in a call, the latter of what may have been added up or of what was moved alone.
+constexpr int kOrigins = 3;
+constexpr int kLengths = kSorts / kOrigins;
 
 /// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
 bool is_later(const Message& message) { return message.tag > 0 && message.tag < first_message_tag(UINT64_MAX); }
@@ -37,15 +39,17 @@ double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; 
 }  // namespace
 
 bool is_worth_a_choice(const Message& message) {
-  // Reading what the sender has in its cache is paid by the sender, when it next writes there: reading halves of
-  // 0.5 to 4 MiB doubles the time of an all-reduce, and the reader's clock shows nothing of it.
-  if (is_later(message)) return stores_for(message.bytes) == Stores::bypassing;
+  // Reading what the sender has added up in its cache is paid by the sender, when it next writes there: reading halves
+  // of 0.5 to 4 MiB doubles the time of an all-reduce, and the reader's clock shows nothing of it. What was only moved
+  // there is written anew without being read.
+  if (is_later(message) && message.sums) return stores_for(message.bytes) == Stores::bypassing;
   return message.bytes >= kLeastToRead;
 }
 
 std::size_t sort_of(const Message& message) {
   const int doublings = std::bit_width(message.bytes) - std::bit_width(kLeastToRead);
-  return 2 * static_cast<std::size_t>(std::clamp(doublings, 0, kLengths - 1)) + (is_later(message) ? 1 : 0);
+  const std::size_t origin = !is_later(message) ? 0 : message.sums ? 1 : 2;
+  return kOrigins * static_cast<std::size_t>(std::clamp(doublings, 0, kLengths - 1)) + origin;
 }
 
 ShmWay Ways::choose(const Message& message) {
