@@ -68,9 +68,7 @@ void bind_shm_ways(nb::module_& m) {
           "bytes"_a, "tag"_a, "part"_a, "ns"_a, "part: the bytes that it has written, as the sender.");
   m.def(
       "shm_is_worth_a_choice",
-      [](std::size_t bytes, std::uint64_t tag, bool sums) {
-        return shm::is_worth_a_choice(message(bytes, tag, sums));
-      },
+      [](std::size_t bytes, std::uint64_t tag, bool sums) { return shm::is_worth_a_choice(message(bytes, tag, sums)); },
       "bytes"_a, "tag"_a, "sums"_a);
 }
 

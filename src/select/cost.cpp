@@ -27,8 +27,10 @@ const Link& link_of(const Load& load, const Models& models) {
   return models.links[std::max(load.level, 0)];  // of a flat call the outermost level, its slowest
 }
 
+constexpr double kSecondPass_s_per_byte = 1 / 5e9;  // of what was stored when it came, and is read again to be added
+
 double seconds_of_adding(double reduced, const Load& load, const Models& models) {
-  const double on_cores = models.reduce_s_per_byte + link_of(load, models).second_pass_s_per_byte;
+  const double on_cores = models.reduce_s_per_byte + (link_of(load, models).by_library ? kSecondPass_s_per_byte : 0);
   return static_cast<double>(load.bytes) * reduced *
          (load.on_gpus ? models.gpu->between_hosts.reduce_s_per_byte : on_cores);
 }
@@ -64,7 +66,8 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
   const double add_s = seconds_of_adding(reduced, load, models);
   // All-reduces send to everyone twice.
   const bool at_once = link.gap_s > 0 && load.ranks > 2 && !cost.pipelined && cost.messages > cost.rounds;
-  return with_sends({.rounds = at_once ? cost.messages / (load.ranks - 1) : cost.rounds,
+  const double rounds = link.by_library ? std::max(cost.rounds, cost.messages) : cost.rounds;
+  return with_sends({.rounds = at_once ? cost.messages / (load.ranks - 1) : rounds,
                      .alpha_s = link.alpha_s,
                      .transfer_s = (sent + (link.unsteady - 1) * waits) * link.beta_s_per_byte + add_s,
                      .hidden_s = hidden_in_chunks(reduced, load, models),

@@ -27,9 +27,9 @@ struct Link {
   double beta_s_per_byte = 0;
   double unsteady = 1;  // times as long bytes take where a rank's peers change from round to round, or send all at once
   double crowd = 1;     // ranks that share each core which moves its messages
-  bool by_itself = false;                  // its bytes move while the caller's thread adds others
+  bool by_library = false;  // within a host: cores handle its messages one after the other, and store all
+  bool by_itself = false;   // its bytes move while the caller's thread adds others
   std::size_t sends_once_from = SIZE_MAX;  // bytes: what goes to several ranks costs its sender no more than to one
-  double second_pass_s_per_byte = 0;       // of what is stored when it comes, and read again to be added
   double gap_s = 0;                        // what each further message of those that are under way together adds
   double filling = 1;  // share of the time in which a pipeline fills that is lost: ranks may be in the call before
   LinkSource source = LinkSource::assumed;

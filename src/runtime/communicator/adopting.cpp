@@ -47,9 +47,9 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   Models adopted = known.empty() ? choosing.models() : models_from(known);
   // What transports do is known here, and to no file.
   for (std::size_t level = 0; level < adopted.links.size(); ++level) {
+    adopted.links[level].by_library = choosing.models().links[level].by_library;
     adopted.links[level].by_itself = choosing.models().links[level].by_itself;
     adopted.links[level].sends_once_from = choosing.models().links[level].sends_once_from;
-    adopted.links[level].second_pass_s_per_byte = choosing.models().links[level].second_pass_s_per_byte;
   }
   GpuExecutor* const gpu = parts_->gpu.opened();
   const TimingSite site{

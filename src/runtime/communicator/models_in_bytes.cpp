@@ -13,8 +13,8 @@ namespace {
 
 template <class Archive>
 void each_field(Archive& archive, Link& link) {
-  archive(link.alpha_s, link.beta_s_per_byte, link.unsteady, link.crowd, link.by_itself, link.sends_once_from, link.second_pass_s_per_byte,
-          link.gap_s, link.filling, link.source);
+  archive(link.alpha_s, link.beta_s_per_byte, link.unsteady, link.crowd, link.by_library, link.by_itself,
+          link.sends_once_from, link.gap_s, link.filling, link.source);
 }
 
 template <class Archive>

@@ -44,10 +44,7 @@ Link link_of(const Transport& transport, bool within_host) {
   // Within a host a library copies by the ranks' cores, too, and receivers read long messages.
   constexpr std::size_t kReadByReceivers = 65536;
   if (library)
-    return {.alpha_s = 2e-6,
-            .beta_s_per_byte = 1 / 4e9,
-            .sends_once_from = kReadByReceivers,
-            .second_pass_s_per_byte = transport.traits().consumes ? 0 : 1 / 5e9};
+    return {.alpha_s = 2e-6, .beta_s_per_byte = 1 / 4e9, .by_library = true, .sends_once_from = kReadByReceivers};
   return {.alpha_s = 1e-6,
           .beta_s_per_byte = 1 / 5e9,
           .sends_once_from = transport.traits().sends_once_from,

@@ -29,8 +29,8 @@ enum class ShmWay : std::uint8_t { undecided = 0, stream, read };
 bool is_worth_a_choice(const Message& message);
 
 constexpr std::size_t kSorts = 30;
-/// Which of those behave alike: of about one length, and first or later between two ranks in a call; of the latter, what
-/// may be sums and what was only moved.
+/// Which of those behave alike: of about one length, and first or later between two ranks in a call; of the latter,
+/// what may be sums and what was only moved.
 std::size_t sort_of(const Message& message);
 
 /// What a rank lets the others of its host read.
