@@ -34,5 +34,7 @@ inline bool may_be_in_place(Kind kind) { return kind != Kind::all_to_all; }
 inline bool reduces(Kind kind) {
   return kind == Kind::reduce_scatter || kind == Kind::all_reduce || kind == Kind::reduce;
 }
+/// Likewise, as far as the kind alone says.
+inline bool may_reduce(Kind kind) { return reduces(kind) || kind == Kind::composition; }
 
 }  // namespace lanecast

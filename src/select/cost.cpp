@@ -66,7 +66,8 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
   const double add_s = seconds_of_adding(reduced, load, models);
   // All-reduces send to everyone twice.
   const bool at_once = link.gap_s > 0 && load.ranks > 2 && !cost.pipelined && cost.messages > cost.rounds;
-  const double rounds = link.by_library ? std::max(cost.rounds, cost.messages) : cost.rounds;
+  const bool in_turn = link.by_library && !load.on_gpus && !cost.pipelined;
+  const double rounds = in_turn ? std::max(cost.rounds, cost.messages) : cost.rounds;
   return with_sends({.rounds = at_once ? cost.messages / (load.ranks - 1) : rounds,
                      .alpha_s = link.alpha_s,
                      .transfer_s = (sent + (link.unsteady - 1) * waits) * link.beta_s_per_byte + add_s,

@@ -73,7 +73,7 @@ struct Message {
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
   std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Traits::compares_stamps
-  bool sums = false;             // may its sender have added it up? Equal on both sides
+  bool sums = false;             // may its sender have added it up? Only times depend on it
 };
 
 /// Throws for a message that has met this rank's receive of another length or stamp. sent: its bytes, "more" where the

@@ -44,7 +44,11 @@ Link link_of(const Transport& transport, bool within_host) {
   // Within a host a library copies by the ranks' cores, too, and receivers read long messages.
   constexpr std::size_t kReadByReceivers = 65536;
   if (library)
-    return {.alpha_s = 2e-6, .beta_s_per_byte = 1 / 4e9, .by_library = true, .sends_once_from = kReadByReceivers};
+    return {.alpha_s = 2e-6,
+            .beta_s_per_byte = 1 / 4e9,
+            .by_library = true,
+            .by_itself = transport.traits().moves_by_itself,
+            .sends_once_from = kReadByReceivers};
   return {.alpha_s = 1e-6,
           .beta_s_per_byte = 1 / 5e9,
           .sends_once_from = transport.traits().sends_once_from,
@@ -53,7 +57,8 @@ Link link_of(const Transport& transport, bool within_host) {
 
 Link slower(Link a, Link b) { return a.alpha_s < b.alpha_s ? b : a; }
 
-// On one host all levels' messages are copies by its cores, and these have no time to spare.
+// On one host all levels' messages are copies by its cores. One level's hide nothing of another's where ranks share
+// cores, or where a library copies.
 constexpr Overlap kNoneHidden{.hidden = 0};
 
 std::vector<Overlap> of_all_kinds(Overlap overlap) {
@@ -118,8 +123,9 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
   links.crowded = crowd > 1;
   const bool one_host = std::ranges::count(around.hosts, around.hosts[0]) == size;
   if (!one_host) links.overlaps = overlaps_between_hosts(links.by_level[0]);
+  const bool by_library = std::ranges::count(links.by_level, true, &Link::by_library) > 0;
+  if (one_host && (links.crowded || by_library)) links.overlaps = of_all_kinds(kNoneHidden);
   if (one_host && links.crowded) {
-    links.overlaps = of_all_kinds(kNoneHidden);
     for (Link& link : links.by_level) {
       link.alpha_s = std::max(link.alpha_s, kSwitch_s);
       link.crowd = crowd;

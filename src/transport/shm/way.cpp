@@ -27,7 +27,8 @@ constexpr double kSendsToo = 0.2;
 /// are sent when the first one comes; what was sent beyond so many belongs to other calls.
 constexpr double kOfLate = 0.8, kMostInBatch = 4;
 
-/// First or later between two ranks in a call, the latter of what may have been added up or of what was moved alone.
+/// The first between two ranks in a call; a later one, of a call that may add up; a later one, of a call that only
+/// moves.
 constexpr int kOrigins = 3;
 constexpr int kLengths = kSorts / kOrigins;
 

@@ -161,7 +161,7 @@ Slicing BetweenHosts::slicing_for(const Plan& plan, const Shape& shape, const Co
     return static_cast<int>(std::bit_floor(std::clamp<std::size_t>(wanted, 1, static_cast<std::size_t>(most))));
   };
   const Kind kind = plan.collective.kind;
-  const bool may_add = reduces(kind) || kind == Kind::composition;
+  const bool may_add = may_reduce(kind);
   const int lanes = at_most(bytes / kLaneBytes, may_add ? most_adding_ : most_lanes_);
   return {lanes, shape.chunks, at_most(bytes / chunks / kChannelBytes, std::min(lanes, kChannels))};
 }
