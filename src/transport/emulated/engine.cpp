@@ -41,8 +41,10 @@ Engine::Opened Engine::open(Registration& entry) const {
     if (entry.known.load(std::memory_order_seq_cst) == 0) throw Withdrawn();
     return {std::make_unique<gpu::OpenedMemory>(device_, entry.handle), &entry};
   } catch (const Error& error) {
+    // Perhaps only meanwhile: a rank waits a bounded time for who has it open, and then gives it back all the same.
+    const bool is_withdrawn = entry.known.load(std::memory_order_seq_cst) == 0;
     entry.openers.fetch_sub(1, std::memory_order_release);
-    if (dynamic_cast<const Withdrawn*>(&error) != nullptr) throw;
+    if (is_withdrawn) throw Withdrawn();
     throw TransportError("GPU " + device_->pci_bus_id() + " cannot reach memory of GPU " + entry.bus_id.data() +
                          ", so no copy engine can play a NIC between them: " + error.what());
   }
