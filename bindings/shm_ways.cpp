@@ -42,10 +42,10 @@ void bind_shm_ways(nb::module_& m) {
           "bytes"_a, "tag"_a, "sums"_a = false)
       .def(
           "wants_time",
-          [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
-            return rank.ways.wants_time(message(bytes, tag));
+          [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums) {
+            return rank.ways.wants_time(message(bytes, tag, sums));
           },
-          "bytes"_a, "tag"_a)
+          "bytes"_a, "tag"_a, "sums"_a = false)
       .def(
           "received",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,

@@ -54,12 +54,9 @@ def test_what_is_worth_a_choice(tag: int, sums: bool, least: int) -> None:
     assert [_core.shm_is_worth_a_choice(size, tag, sums) for size in (0, least - 1, least, 1 << 40)] == [
         *(False, False, True, True)
     ]
-
-
-def test_what_is_not_worth_a_choice_is_not_timed() -> None:
     ways = _core.ShmWays(None, 1)
-    assert not ways.wants_time(128 * KIB - 1, FIRST)
-    assert ways.wants_time(128 * KIB, FIRST)  # nothing is known yet
+    assert not ways.wants_time(least - 1, tag, sums)
+    assert ways.wants_time(least, tag, sums)  # nothing is known yet
 
 
 @pytest.mark.parametrize("peers", [1, 3])

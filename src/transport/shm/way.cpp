@@ -41,8 +41,8 @@ double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; 
 
 bool is_worth_a_choice(const Message& message) {
   // Reading what the sender has added up in its cache is paid by the sender, when it next writes there: reading halves
-  // of 0.5 to 4 MiB doubles the time of an all-reduce, and the reader's clock shows nothing of it. What was only moved
-  // there is written anew without being read.
+  // of 0.5 to 4 MiB doubles the time of an all-reduce, and the reader's clock shows nothing of it. Calls that only
+  // move gain by it: docs/explanation/decisions/0103-copies-within-a-host.md.
   if (is_later(message) && message.sums) return stores_for(message.bytes) == Stores::bypassing;
   return message.bytes >= kLeastToRead;
 }
