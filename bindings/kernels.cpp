@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/overrange.h"
+#include "base/store_choice.h"
 #include "device/host/variant.h"
 #include "gil.h"
 
@@ -65,6 +66,15 @@ void reduce(const std::string& dtype, const std::string& op, Bytes dst, const st
 
 void bind_kernels(nb::module_& m) {
   using namespace nb::literals;
+  nb::class_<StoreChoice>(m, "StoreChoice", "See src/base/store_choice.h.")
+      .def(nb::init<>())
+      .def(
+          "write",
+          [](StoreChoice& choice, std::size_t bytes, const nb::callable& write) {
+            choice.write(bytes, [&](Stores stores) { write(stores == Stores::bypassing); });
+          },
+          "bytes"_a, "write"_a, "write(bypassing) writes them; what it takes is timed, mostly.")
+      .def("bypasses", [](const StoreChoice& choice) { return choice.better() == Stores::bypassing; });
   m.def("kernel_variants", variant_names,
         "Builds of the CPU kernels that this CPU can run, fastest (the default) first.");
   m.def("reduce", reduce, "dtype"_a, "op"_a, "dst"_a, "sources"_a, "count"_a, "divisor"_a = 1.0, "variant"_a = "",

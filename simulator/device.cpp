@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/copy.h"
+#include "base/store_choice.h"
 #include "device/host/kernels.h"
 #include "device/host/variant.h"
 
@@ -36,6 +37,11 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores /*stor
 }
 
 void wait_for_stores(Stores /*stores*/) {}
+
+// By the clock of this machine a choice would differ from run to run.
+Stores StoreChoice::better() const { return Stores::ordinary; }
+
+StoreChoice::Trial StoreChoice::choose(std::size_t /*bytes*/) { return {Stores::ordinary, false}; }
 
 void host::reduce(DType dtype, ReduceOp op, void* dst, std::span<const void* const> sources, std::size_t count,
                   const Finish& finish) {

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/copy.h"
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/gpu_vendor.h"
@@ -135,9 +134,8 @@ class Transport {
   /// be done, the peers' Witness::lost() says the cause.
   virtual void abort(const Failure& cause) = 0;
 
-  /// How to store what is then sent to `peer`, which may read it straight from this process's memory. Nothing where it
-  /// never does.
-  virtual std::optional<Stores> stores_for_reader(int /*peer*/) const { return {}; }
+  /// May `peer` read straight from this process's memory, from a core that, of late, shares a cache with this one?
+  virtual bool is_read_near(int /*peer*/) const { return false; }
   /// May `Message::memory` lie on a GPU of this vendor's? Nothing where only the user can decide: the library below may
   /// not know, or would call the GPU's driver while messages move.
   virtual std::optional<bool> takes(GpuVendor) const { return false; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/store_choice.h"
 #include "transport/span_cursor.h"
 
 namespace lanecast {
@@ -44,19 +45,21 @@ void each_run(SpanCursor target, ReduceSources& sources, std::size_t bytes, cons
 }
 
 /// dst = sources[0] op sources[1] op …, `bytes` of each.
-void reduce_spans(const Reduction& reduction, SpanCursor dst, ReduceSources& sources, std::size_t bytes);
+void reduce_spans(const Reduction& reduction, SpanCursor dst, ReduceSources& sources, std::size_t bytes, Stores stores);
 
 /// Adds an arriving message to local values, as it arrives.
 class ReduceOnArrival final : public Consumer {
  public:
   ReduceOnArrival() = default;
-  ReduceOnArrival(const Reduction& reduction, SpanCursor src, SpanCursor dst)
-      : reduction_(reduction), src_(src), dst_(dst) {}
+  /// `stores`: of sums that go to the same reader; null where none is known.
+  ReduceOnArrival(const Reduction& reduction, SpanCursor src, SpanCursor dst, StoreChoice* stores)
+      : reduction_(reduction), src_(src), dst_(dst), stores_(stores) {}
   void consume(std::size_t offset, const std::byte* data, std::size_t bytes) override;
 
  private:
   Reduction reduction_;
   SpanCursor src_, dst_;
+  StoreChoice* stores_ = nullptr;
 };
 
 }  // namespace lanecast

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 
 #include "base/buffer_pool.h"
+#include "base/store_choice.h"
 
 namespace lanecast {
 
@@ -24,6 +26,7 @@ class CallMemory {
   }
 
   BufferPool staging;
+  std::map<int, StoreChoice> copies, sums;  // that are then sent to a peer, by its rank
 
  private:
   std::unique_ptr<std::byte[]> scratch_;

@@ -29,11 +29,11 @@ void ChunkRun::post_group(std::uint32_t step) {
   call.run = this;
   call.group = context_.prepared.handles[index];
   if (bound.dst_apart() || (call.kind == Kind::reduce_scatter && bound.overlaps())) {
-    call.staged_out = context_.staging.take(bound.dst_bytes);
+    call.staged_out = context_.memory.staging.take(bound.dst_bytes);
     call.out = call.staged_out.data.get();
   }
   if (bound.src_apart()) {
-    call.staged_in = context_.staging.take(bound.src_bytes);
+    call.staged_in = context_.memory.staging.take(bound.src_bytes);
     SpanCursor(bound.src).gather(call.staged_in.data.get(), bound.src_bytes);
     call.in = call.staged_in.data.get();
   }
@@ -48,11 +48,11 @@ void ChunkRun::arrived(StepGroup& call) {
   const Step& step = plan_.steps[call.step];
   const auto dst = bound_.dst(call.step);
   if (call.staged_out.data) SpanCursor(dst).scatter(call.staged_out.data.get(), bound_.dst_bytes(call.step));
-  context_.staging.give_back(std::move(call.staged_in));
-  context_.staging.give_back(std::move(call.staged_out));
+  context_.memory.staging.give_back(std::move(call.staged_in));
+  context_.memory.staging.give_back(std::move(call.staged_out));
   if (const Reduction divide = reduction(step); divide.divisor != 1) {
     sources_.cursors.assign(1, SpanCursor(dst));
-    reduce_spans(divide, SpanCursor(dst), sources_, bound_.dst_bytes(call.step));
+    reduce_spans(divide, SpanCursor(dst), sources_, bound_.dst_bytes(call.step), Stores::ordinary);
   }
   finish(call.step);
 }

@@ -51,11 +51,13 @@ void ChunkRun::post_receive(std::uint32_t step) {
   message.memory = memory;
   message.consumer = nullptr;
   const bool reduces = plan_.steps[step].kind == StepKind::recv_reduce;
-  if (reduces) message.reduction = {reduction(plan_.steps[step]), SpanCursor(bound_.src(step)), SpanCursor(memory)};
+  if (reduces)
+    message.reduction = {reduction(plan_.steps[step]), SpanCursor(bound_.src(step)), SpanCursor(memory),
+                         stores_for_reader(context_.memory.sums, step)};
   if (reduces && transport.traits().consumes) {
     message.consumer = &message.reduction;
   } else if (reduces || (memory.size() > 1 && !transport.traits().scatters)) {
-    message.staged = context_.staging.take(message.bytes);
+    message.staged = context_.memory.staging.take(message.bytes);
     message.staged_span = {message.staged.data.get(), message.bytes};
     message.memory = {&message.staged_span, 1};
   }
@@ -84,7 +86,7 @@ void ChunkRun::unstage(StepMessage& message) {
     SpanCursor(bound_.dst(message.step)).scatter(message.staged_span.data, message.bytes);
     record_work(message.step, StepKind::copy, message.bytes, begin);
   }
-  context_.staging.give_back(std::move(message.staged));
+  context_.memory.staging.give_back(std::move(message.staged));
 }
 
 }  // namespace lanecast

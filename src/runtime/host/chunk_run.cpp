@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kSliceBytes = std::size_t{128} << 10;
 constexpr std::size_t kLongSliceBytes = std::size_t{1} << 20;
 
+constexpr std::size_t kLeastBytesToChoose = 16 << 10;  // below, one kind of stores is as good as the other
+
 }  // namespace
 
 ChunkRun::ChunkRun(const CallContext& context)
@@ -64,17 +66,19 @@ void ChunkRun::start(std::uint32_t step) {
       return receive(step);
     case StepKind::copy: {
       const std::size_t bytes = bound_.dst_bytes(step);
-      const auto next = context_.prepared.successors.of(step);
-      const bool awaited = !next.empty();
+      const bool awaited = !context_.prepared.successors.of(step).empty();
       copies_.push_back({step, SpanCursor(bound_.src(step)), SpanCursor(bound_.dst(step)), bytes,
-                         awaited ? stores_for_send(next.front()) : stores_for(bytes), awaited});
+                         awaited ? Stores::ordinary : stores_for(bytes), awaited,
+                         stores_for_reader(context_.memory.copies, step)});
       return;
     }
     case StepKind::reduce: {
       const std::size_t bytes = bound_.dst_bytes(step);
       sources_.cursors.assign(plan_.steps[step].sources, SpanCursor(bound_.src(step)));
       for (std::size_t k = 0; k < sources_.cursors.size(); ++k) sources_.cursors[k].skip(k * bytes);
-      reduce_spans(reduction(plan_.steps[step]), SpanCursor(bound_.dst(step)), sources_, bytes);
+      write_by(stores_for_reader(context_.memory.sums, step), Stores::ordinary, bytes, [&](Stores stores) {
+        reduce_spans(reduction(plan_.steps[step]), SpanCursor(bound_.dst(step)), sources_, bytes, stores);
+      });
       record_work(step, StepKind::reduce, bytes, begin);
       return finish(step);
     }
@@ -95,14 +99,16 @@ bool ChunkRun::copy_some(bool moved) {
   // Where nobody waits for it messages go first: a peer may be waiting for them.
   if (moved && !copy.awaited) return false;
   const std::int64_t begin = begin_ns();
-  const std::size_t left_before = copy.left_bytes;
-  for (std::size_t slice = std::min(copy.awaited ? kLongSliceBytes : idle_slice_bytes_, copy.left_bytes); slice > 0;) {
-    const Span from = copy.src.take(slice);
-    copy.dst.scatter(from.data, from.bytes, copy.stores);
-    copy.left_bytes -= from.bytes;
-    slice -= from.bytes;
-  }
-  record_work(copy.step, StepKind::copy, left_before - copy.left_bytes, begin);
+  const std::size_t slice = std::min(copy.awaited ? kLongSliceBytes : idle_slice_bytes_, copy.left_bytes);
+  write_by(copy.choice, copy.stores, slice, [&](Stores stores) {
+    for (std::size_t left = slice; left > 0;) {
+      const Span from = copy.src.take(left);
+      copy.dst.scatter(from.data, from.bytes, stores);
+      left -= from.bytes;
+    }
+  });
+  copy.left_bytes -= slice;
+  record_work(copy.step, StepKind::copy, slice, begin);
   if (copy.left_bytes == 0) {
     wait_for_stores(copy.stores);
     const std::uint32_t step = copy.step;
@@ -143,9 +149,11 @@ Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
   return transport;
 }
 
-Stores ChunkRun::stores_for_send(std::uint32_t step) const {
-  const int peer = plan_.steps[step].peer;
-  return transport_to(peer).stores_for_reader(peer).value_or(Stores::ordinary);
+StoreChoice* ChunkRun::stores_for_reader(std::map<int, StoreChoice>& choices, std::uint32_t step) const {
+  if (bound_.dst_bytes(step) < kLeastBytesToChoose) return nullptr;
+  for (const std::uint32_t next : context_.prepared.successors.of(step))
+    if (plan_.steps[next].kind == StepKind::send) return &choices[plan_.steps[next].peer];
+  return nullptr;
 }
 
 bool ChunkRun::takes_turns(std::uint32_t step) const {
@@ -191,7 +199,7 @@ void ChunkRun::post_send(std::uint32_t step) {
   Transport& transport = address(message, step);
   message.memory = memory;
   if (memory.size() > 1 && !transport.traits().scatters) {
-    message.staged = context_.staging.take(message.bytes);
+    message.staged = context_.memory.staging.take(message.bytes);
     message.staged_span = {message.staged.data.get(), message.bytes};
     const std::int64_t begin = begin_ns();
     SpanCursor(memory).gather(message.staged_span.data, message.bytes);

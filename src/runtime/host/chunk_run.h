@@ -4,9 +4,9 @@
 
 #include <queue>
 
-#include "base/buffer_pool.h"
 #include "runtime/bound/layout.h"
 #include "runtime/bound/span_ops.h"
+#include "runtime/host/call_memory.h"
 #include "runtime/host/prepared_plan.h"
 #include "runtime/host/turns.h"
 #include "runtime/wires/router.h"
@@ -19,7 +19,7 @@ struct CallContext {
   const Shape& shape;
   const Layout& layout;
   Router& router;
-  BufferPool& staging;
+  CallMemory& memory;
   Turns& groups;               // turns at each of Plan::groups
   Turns& sends;                // and at each step that sends over a wire
   const std::uint32_t& stamp;  // of the call's messages
@@ -86,8 +86,8 @@ class ChunkRun {
   /// bytes?
   bool is_early(std::uint32_t step) const;
   void let_go_of_receive(std::uint32_t send);
-  /// Of a copy that this step then sends.
-  Stores stores_for_send(std::uint32_t step) const;
+  /// That of `choices` for the peer to which the step's result is then sent; null where it is not.
+  StoreChoice* stores_for_reader(std::map<int, StoreChoice>& choices, std::uint32_t step) const;
   void receive(std::uint32_t step);
   void post_receive(std::uint32_t step);
   /// Posts receives of what is to be added, ahead of the additions before them.
@@ -130,8 +130,9 @@ class ChunkRun {
     std::uint32_t step;
     SpanCursor src, dst;
     std::size_t left_bytes;
-    Stores stores;
-    bool awaited;  // by another step
+    Stores stores;  // where nobody chooses
+    bool awaited;   // by another step
+    StoreChoice* choice;
   };
   std::vector<Copy> copies_;      // started ones
   std::uint32_t next_ahead_ = 0;  // steps before it have been posted ahead, or are not to be

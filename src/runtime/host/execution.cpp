@@ -18,7 +18,7 @@ Execution::Execution(std::shared_ptr<PreparedPlan> prepared, Shape shape, Router
       record_(record_of(prepared_->plan, shape_)),
       router_(router),
       memory_(memory) {
-  const CallContext context{*prepared_,   shape_,      layout_, router_,       memory_.staging,
+  const CallContext context{*prepared_,   shape_,      layout_, router_,       memory_,
                             group_turns_, send_turns_, stamp_,  options.window};
   if (router_.any(&Traits::announces) && !prepared_->exchanges) prepared_->exchanges.emplace(prepared_->plan);
   for (int k = 0; k < std::min(shape_.chunks, options.chunks_in_flight); ++k)

@@ -20,8 +20,7 @@ bool sends_from_output(const Plan& plan, const Shape& shape, Router& router) {
   const Layout layout(plan, shape);
   std::size_t bytes = 0;
   for (const Block& b : plan.src(only)) bytes += layout.place(b, shape.chunk(0)).bytes;
-  return bytes >= kLeastBytes && bytes < kTooManyBytes &&
-         router.to(only.peer).stores_for_reader(only.peer) == Stores::ordinary;
+  return bytes >= kLeastBytes && bytes < kTooManyBytes && router.to(only.peer).is_read_near(only.peer);
 }
 
 }  // namespace lanecast

@@ -82,7 +82,7 @@ std::optional<std::uint32_t> Outbox::find(ContentIndex content, std::size_t offs
 
 std::optional<std::uint32_t> Outbox::put(ContentIndex content, std::size_t offset, SpanCursor& from,
                                          std::size_t bytes) {
-  const auto place = copy(from, bytes, copy_in_);
+  const auto place = copy(from, bytes, stores_);
   if (!place) return {};
   KeptContent& of = contents_[content];
   PlacedPiece& piece = pieces_[*place];
@@ -93,8 +93,8 @@ std::optional<std::uint32_t> Outbox::put(ContentIndex content, std::size_t offse
   return place;
 }
 
-std::optional<std::uint32_t> Outbox::put_alone(SpanCursor& from, std::size_t bytes, CopyIn& copy_in) {
-  const auto place = copy(from, bytes, copy_in);
+std::optional<std::uint32_t> Outbox::put_alone(SpanCursor& from, std::size_t bytes, StoreChoice& stores) {
+  const auto place = copy(from, bytes, stores);
   if (place) {
     pieces_[*place].content = 0;
     pieces_[*place].owed = 1;
@@ -102,7 +102,7 @@ std::optional<std::uint32_t> Outbox::put_alone(SpanCursor& from, std::size_t byt
   return place;
 }
 
-std::optional<std::uint32_t> Outbox::copy(SpanCursor& from, std::size_t bytes, CopyIn& copy_in) {
+std::optional<std::uint32_t> Outbox::copy(SpanCursor& from, std::size_t bytes, StoreChoice& stores) {
   if (memory_.memory && !controls_reserved_) {
     const auto controls = std::as_bytes(memory_.controls);
     memory_.memory->reserve(controls.data(), controls.size());
@@ -117,7 +117,7 @@ std::optional<std::uint32_t> Outbox::copy(SpanCursor& from, std::size_t bytes, C
     if (memory_.memory && !piece.reserved) memory_.memory->reserve(memory_.at(place), kPlaceBytes);
     piece.reserved = true;
   }
-  copy_in.gather(from, memory_.at(*first), bytes);
+  stores.write(bytes, [&](Stores suited) { from.gather(memory_.at(*first), bytes, suited); });
   return first;
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/shared_pages.h"
-#include "transport/shm/copy_in.h"
+#include "base/store_choice.h"
 #include "transport/shm/lane.h"
 #include "transport/shm/layout.h"
 #include "transport/span_cursor.h"
@@ -71,8 +71,8 @@ class Outbox {
   std::optional<std::uint32_t> find(ContentIndex content, std::size_t offset) const;
   /// Copies the next `bytes` of `from` to free places, if there are as many in a row.
   std::optional<std::uint32_t> put(ContentIndex content, std::size_t offset, SpanCursor& from, std::size_t bytes);
-  /// The same for one message alone. `copy_in`: of the way to its receiver.
-  std::optional<std::uint32_t> put_alone(SpanCursor& from, std::size_t bytes, CopyIn& copy_in);
+  /// The same for one message alone. `stores`: of what goes to its receiver.
+  std::optional<std::uint32_t> put_alone(SpanCursor& from, std::size_t bytes, StoreChoice& stores);
   /// One more receiver is told of it.
   void give(std::uint32_t place);
   /// Was the piece put, or passed?
@@ -103,7 +103,7 @@ class Outbox {
 
   std::optional<std::uint32_t> free_places(std::uint32_t count);
   bool are_free(std::uint32_t first, std::uint32_t count) const;
-  std::optional<std::uint32_t> copy(SpanCursor& from, std::size_t bytes, CopyIn& copy_in);
+  std::optional<std::uint32_t> copy(SpanCursor& from, std::size_t bytes, StoreChoice& stores);
 
   const OutboxMemory memory_;
   std::vector<PlacedPiece> pieces_;  // by place
@@ -111,7 +111,7 @@ class Outbox {
   std::uint64_t last_id_ = 0;
   std::uint32_t oldest_ = 0, probe_ = 0;  // to be had next
   bool controls_reserved_ = false;
-  CopyIn copy_in_;
+  StoreChoice stores_;
 };
 
 }  // namespace lanecast::shm

@@ -51,8 +51,14 @@ bool Outgoing::progress(std::vector<Message*>& done) {
 }
 
 PacketKind Outgoing::kind_for(ControlKind wish, const Message& message) const {
-  const bool list_fits = message.memory.size_bytes() <= layout_.fragment_bytes;
-  return wish == ControlKind::read && list_fits ? PacketKind::remote : PacketKind::fragment;
+  return wish == ControlKind::read && may_be_read(message) ? PacketKind::remote : PacketKind::fragment;
+}
+
+bool Outgoing::may_be_read(const Message& message) const {
+  // What a far core has read is written at a tenth of the speed the next time, and this rank pays for it, where the
+  // caches hold the message: docs/explanation/decisions/0104-written-for-far-readers.md.
+  if (is_far() && is_later(message) && stores_for(message.bytes) == Stores::ordinary) return false;
+  return message.memory.size_bytes() <= layout_.fragment_bytes;
 }
 
 void Outgoing::read_notes(std::vector<Message*>& done) {
@@ -125,7 +131,8 @@ bool Outgoing::put_next(std::vector<Message*>& done) {
 std::size_t Outgoing::payload_bytes(PacketKind kind, const Message& message) const {
   if (kind == PacketKind::eager) return message.bytes;
   const std::size_t list_bytes = message.memory.size_bytes();
-  const bool tells = kind == PacketKind::remote || (layout_.notices_tell() && shares_line(list_bytes));
+  const bool tells =
+      kind == PacketKind::remote || (layout_.notices_tell() && shares_line(list_bytes) && may_be_read(message));
   return tells ? list_bytes : 0;
 }
 
@@ -136,7 +143,7 @@ bool Outgoing::put_single(const SendTurn& turn, std::vector<Message*>& done) {
   if (!payload) return false;
   if (turn.kind == PacketKind::eager) {
     SpanCursor memory(message.memory);
-    copy_in_.gather(memory, payload, bytes);
+    stores_.write(bytes, [&](Stores suited) { memory.gather(payload, bytes, suited); });
   } else {
     std::memcpy(payload, message.memory.data(), bytes);
   }
@@ -172,7 +179,7 @@ void Outgoing::put_copy() {
   std::byte* payload = packets_.reserve(bytes);
   if (!payload) return;
   const std::int64_t begin = stream_.timed ? clock_ns(bytes) : 0;
-  copy_in_.gather(stream_.memory, payload, bytes);
+  stores_.write(bytes, [&](Stores suited) { stream_.memory.gather(payload, bytes, suited); });
   if (stream_.timed) stream_.copies_ns += clock_ns(bytes) - begin;
   packets_.publish(PacketKind::fragment, fields(message, bytes, stream_.noticed));
   stream_.sent_bytes += bytes;
@@ -198,7 +205,7 @@ bool Outgoing::put_piece() {
     // Others want places, too. The notes of those that lie there take a line each.
     if (alone && packets_.unread_bytes() / kLine * bytes >= outbox_.bytes() / 4 * 3) return true;
     const std::int64_t begin = alone && stream_.timed ? clock_ns(bytes) : 0;
-    place = alone ? outbox_.put_alone(stream_.memory, bytes, copy_in_)
+    place = alone ? outbox_.put_alone(stream_.memory, bytes, stores_)
                   : outbox_.put(content, stream_.sent_bytes, stream_.memory, bytes);
     if (!place && (alone ? packets_.unread_bytes() > 0 : waits_for_place())) return true;
     if (alone || !place) outbox_.pass(content, stream_.sent_bytes);

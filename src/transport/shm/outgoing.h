@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "base/store_choice.h"
 #include "transport/shm/control.h"
-#include "transport/shm/copy_in.h"
 #include "transport/shm/fifo.h"
 #include "transport/shm/layout.h"
 #include "transport/shm/outbox.h"
@@ -33,7 +33,8 @@ class Outgoing {
   bool progress(std::vector<Message*>& done);
 
   /// What suits the distance to the receiver, as far as it is known.
-  Stores better_stores() const { return copy_in_.better(); }
+  /// Does the receiver, of late, share no cache with this process?
+  bool is_far() const { return stores_.better() == Stores::bypassing; }
 
   bool has_pending() const { return pending_ > 0; }
   /// Has the receiver said something that progress() has not seen yet?
@@ -61,6 +62,7 @@ class Outgoing {
 
   bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
   PacketKind kind_for(ControlKind wish, const Message& message) const;
+  bool may_be_read(const Message& message) const;
   /// Payload of the one packet that stands for the message, or brings it.
   std::size_t payload_bytes(PacketKind kind, const Message& message) const;
   void read_notes(std::vector<Message*>& done);
@@ -83,7 +85,7 @@ class Outgoing {
   PacketWriter packets_;
   ControlReader notes_;
   Writing writing_;
-  CopyIn copy_in_;
+  StoreChoice stores_;
   const ShmLayout layout_;
   Ways& ways_;
   Outbox& outbox_;

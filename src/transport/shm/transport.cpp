@@ -59,12 +59,11 @@ bool ShmTransport::reaches(int peer) const {
   return peer >= 0 && peer < static_cast<int>(pair_of_rank_.size()) && pair_of_rank_[peer] >= 0;
 }
 
-std::optional<Stores> ShmTransport::stores_for_reader(int peer) const {
-  if (!reaches(peer)) return {};
+bool ShmTransport::is_read_near(int peer) const {
+  if (!reaches(peer)) return false;
   const Pair& pair = pairs_[pair_of_rank_[peer]];
   // Where the system lets us read the peer, it lets the peer read us, as a rule; where not, the peer asks for streams.
-  if (pair.neighbour.single_copy == SingleCopy::off) return {};
-  return pair.out.better_stores();
+  return pair.neighbour.single_copy != SingleCopy::off && !pair.out.is_far();
 }
 
 /// Where memory is reserved nobody knows whom it is for.

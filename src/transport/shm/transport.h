@@ -38,7 +38,7 @@ class ShmTransport : public Transport {
             .sends_once_from = outbox_.has_places() ? layout_.eager_bytes + 1 : SIZE_MAX,
             .compares_stamps = true};
   }
-  std::optional<Stores> stores_for_reader(int peer) const override;
+  bool is_read_near(int peer) const override;
   void post_send(Message& message) override;
   void post_recv(Message& message) override;
   /// Looks only at peers with something pending; makes no system call except to read or write a peer's memory.

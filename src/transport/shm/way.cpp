@@ -32,12 +32,11 @@ constexpr double kOfLate = 0.8, kMostInBatch = 4;
 constexpr int kOrigins = 3;
 constexpr int kLengths = kSorts / kOrigins;
 
-/// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
-bool is_later(const Message& message) { return message.tag > 0 && message.tag < first_message_tag(UINT64_MAX); }
-
 double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; }
 
 }  // namespace
+
+bool is_later(const Message& message) { return message.tag > 0 && message.tag < first_message_tag(UINT64_MAX); }
 
 bool is_worth_a_choice(const Message& message) {
   // Reading what the sender has added up in its cache is paid by the sender, when it next writes there: reading halves

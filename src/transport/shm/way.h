@@ -18,12 +18,15 @@
 #include <cstdint>
 #include <optional>
 
-#include "transport/shm/pace.h"
+#include "base/pace.h"
 #include "transport/transport.h"
 
 namespace lanecast::shm {
 
 enum class ShmWay : std::uint8_t { undecided = 0, stream, read };
+
+/// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
+bool is_later(const Message& message);
 
 /// Is it long enough to be worth a choice?
 bool is_worth_a_choice(const Message& message);

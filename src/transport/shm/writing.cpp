@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/shm/writing.h"
 
+#include "base/pace.h"
 #include "transport/shm/cma.h"
-#include "transport/shm/pace.h"
 
 namespace lanecast::shm {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lanecast::shm {
+namespace lanecast {
 
 /// Before and after a copy of this many bytes. A long one is likely to be interrupted where ranks share a core, so that
 /// only the thread's own time counts; asking for that takes 0.4 us instead of 0.02.
@@ -45,4 +45,4 @@ class Pace {
   double cost_ = 0;
 };
 
-}  // namespace lanecast::shm
+}  // namespace lanecast
