@@ -209,7 +209,7 @@ CHOICES = """
 import lanecast
 comm = lanecast.init(transports="mpi,shm", topology="2x2")
 if comm.rank == 0:
-    print(*(comm.chosen(kind, 1 << 20)[0] for kind in ("all_to_all", "all_gather", "reduce")))
+    print(*(comm.chosen(kind, 1 << 20)[0] for kind in ("all_to_all", "all_gather", "reduce", "scatter", "gather")))
 """
 
 
@@ -218,6 +218,8 @@ def test_a_library_within_a_host_is_no_network() -> None:
     assert mpich(4, [sys.executable, "-c", CHOICES]).split() == [
         "pairwise",
         "hierarchical(ring,ring)",
+        "hierarchical(binomial,binomial)",
+        "direct",  # receivers copy their own parts, beside each other
         "hierarchical(binomial,binomial)",
     ]
 

@@ -66,7 +66,7 @@ constexpr BroadcastRow kBroadcasts[] = {
 
 // Only the root sends all the time.
 Cost halving(int n) { return {rounds_log2(n), shared(n), false, false, rounds_log2(n) / std::max(1.0, 2.0 * (n - 1))}; }
-Cost handing_out(int n) { return {posted_at_once(n), shared(n), false, false, 1.0 / n, n - 1.0}; }
+Cost handing_out(int n) { return {posted_at_once(n), shared(n), false, false, 1.0 / n, n - 1.0, false, true}; }
 
 constexpr ScatterRow kScatters[] = {
     {"binomial", binomial_scatter, true, halving, "Thakur et al."},

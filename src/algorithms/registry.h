@@ -17,6 +17,7 @@ struct Cost {
   double even = 1;           // what the ranks send on average, over what the busiest does
   double messages = 1;       // that the busiest rank sends for each chunk, where those are more than the rounds
   bool one_content = false;  // a broadcast in which one rank sends all others the same at once
+  bool hands_out = false;    // a scatter in which one rank sends all others their own at once
 };
 
 struct AllGatherRow {

@@ -54,11 +54,21 @@ Cost with_one_copy(Cost cost) {
   return cost;
 }
 
+/// What the root hands out where receivers copy: each copies its own, beside the others.
+Cost with_own_copies(Cost cost, int ranks) {
+  cost.volume = 1.0 / ranks;
+  cost.even = 1 - 1.0 / ranks;  // the root copies nothing
+  return cost;
+}
+
 Stage by_link(Cost cost, double reduced, const Load& load, const Models& models) {
   const Link& link = link_of(load, models);
   const bool has_time = link.crowd <= 1;  // the cores that move its messages
   const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.sends_once_from;
   if (once) cost = with_one_copy(cost);
+  const bool receivers_copy = link.by_library && !link.by_itself && !load.on_gpus;
+  const bool beside = receivers_copy && cost.hands_out && load.kind == Kind::scatter;
+  if (beside) cost = with_own_copies(cost, load.ranks);
   const double sent = static_cast<double>(load.bytes) * cost.volume;
   // Hosts and switches hold a short message that meets another one, and it waits for no more than that one's bytes.
   const bool is_steady = cost.steady || load.ranks <= 2;
@@ -66,7 +76,7 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
   const double add_s = seconds_of_adding(reduced, load, models);
   // All-reduces send to everyone twice.
   const bool at_once = link.gap_s > 0 && load.ranks > 2 && !cost.pipelined && cost.messages > cost.rounds;
-  const bool in_turn = link.by_library && !load.on_gpus && !cost.pipelined;
+  const bool in_turn = link.by_library && !load.on_gpus && !cost.pipelined && !beside;
   const double rounds = in_turn ? std::max(cost.rounds, cost.messages) : cost.rounds;
   return with_sends({.rounds = at_once ? cost.messages / (load.ranks - 1) : rounds,
                      .alpha_s = link.alpha_s,
