@@ -13,6 +13,7 @@
 #include "base/store_choice.h"
 #include "device/host/variant.h"
 #include "gil.h"
+#include "runtime/bound/span_ops.h"
 
 namespace nb = nanobind;
 
@@ -62,10 +63,30 @@ void reduce(const std::string& dtype, const std::string& op, Bytes dst, const st
   host::reduce_with(chosen, reduction);
 }
 
+/// As a plan's step adds: every list cuts the same bytes its own way.
+void reduce_spans_by(const std::string& dtype, const std::string& op, const std::vector<Bytes>& dst,
+                     const std::vector<std::vector<Bytes>>& sources, std::size_t bytes, bool bypassing) {
+  const auto spans_of = [](const std::vector<Bytes>& parts) {
+    std::vector<Span> spans;
+    for (const Bytes& part : parts) spans.push_back({reinterpret_cast<std::byte*>(part.data()), part.nbytes()});
+    return spans;
+  };
+  std::vector<std::vector<Span>> lists;
+  ReduceSources from;
+  for (const auto& source : sources) lists.push_back(spans_of(source));
+  for (const auto& list : lists) from.cursors.emplace_back(list);
+  const std::vector<Span> to = spans_of(dst);
+  const Stores stores = bypassing ? Stores::bypassing : Stores::ordinary;
+  reduce_spans({find_dtype(dtype), find_op(op)}, SpanCursor(to), from, bytes, stores);
+  wait_for_stores(stores);
+}
+
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
   using namespace nb::literals;
+  m.def("reduce_spans", reduce_spans_by, "dtype"_a, "op"_a, "dst"_a, "sources"_a, "bytes"_a, "bypassing"_a,
+        "dst and each source: a list of parts that lie together, given as bytes. bypassing: past the cache.");
   nb::class_<StoreChoice>(m, "StoreChoice", "See src/base/store_choice.h.")
       .def(nb::init<>())
       .def(
@@ -74,7 +95,7 @@ void bind_kernels(nb::module_& m) {
             choice.write(bytes, [&](Stores stores) { write(stores == Stores::bypassing); });
           },
           "bytes"_a, "write"_a, "write(bypassing) writes them; what it takes is timed, mostly.")
-      .def("bypasses", [](const StoreChoice& choice) { return choice.better() == Stores::bypassing; });
+      .def("ratio", &StoreChoice::ratio);
   m.def("kernel_variants", variant_names,
         "Builds of the CPU kernels that this CPU can run, fastest (the default) first.");
   m.def("reduce", reduce, "dtype"_a, "op"_a, "dst"_a, "sources"_a, "count"_a, "divisor"_a = 1.0, "variant"_a = "",

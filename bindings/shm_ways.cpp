@@ -49,16 +49,17 @@ void bind_shm_ways(nb::module_& m) {
       .def(
           "received",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
-             std::optional<std::size_t> part, std::optional<std::int64_t> all_ns) {
+             std::optional<std::size_t> part, std::optional<std::int64_t> all_ns, bool declined) {
             std::optional<shm::Took> took;
             if (ns) took = {*ns, all_ns.value_or(*ns), bytes};
             rank.ways.receives(bytes);
             read ? rank.ways.read(message(bytes, tag), part.value_or(bytes), took)
-                 : rank.ways.streamed(message(bytes, tag), took);
+                 : rank.ways.streamed(message(bytes, tag), declined, took);
           },
-          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(), "all_ns"_a = nb::none(),
+          "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(), "all_ns"_a = nb::none(), "declined"_a = false,
           "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself. "
-          "all_ns: from its first bytes to its last; None: as long.")
+          "all_ns: from its first bytes to its last; None: as long. declined: it was streamed though it was to be "
+          "read.")
       .def(
           "written",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns) {

@@ -55,6 +55,8 @@ ShmOptions shm_options_from(const std::map<std::string, std::size_t>& given) {
       options.fragment_bytes = value;
     else if (name == "single_copy")
       options.single_copy = value ? SingleCopy::on : SingleCopy::off;
+    else if (name == "all_far")
+      options.far_from = value ? -1 : options.far_from;
     else
       throw UsageError("shared memory has no option '" + name + "'");
   }
@@ -88,7 +90,8 @@ void bind_transports(nb::module_& m) {
         return std::make_unique<OpenTransport>(std::make_unique<ShmTransport>(bootstrap, local_ranks, parsed));
       },
       "rank"_a, "size"_a, "all_gather"_a, "local_ranks"_a, "options"_a = std::map<std::string, std::size_t>{},
-      "Collective. Options are those of ShmOptions; single_copy is 0 (off) or 1 (on), automatic when left out.");
+      "Collective. Options are those of ShmOptions; single_copy is 0 (off) or 1 (on), automatic when left out; "
+      "all_far: 1 where all receivers are.");
   m.def(
       "memory_shortage",
       [](std::size_t bytes, const std::vector<std::string>& groups, const std::string& meminfo) {

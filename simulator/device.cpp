@@ -39,9 +39,9 @@ void copy(std::byte* to, const std::byte* from, std::size_t bytes, Stores /*stor
 void wait_for_stores(Stores /*stores*/) {}
 
 // By the clock of this machine a choice would differ from run to run.
-Stores StoreChoice::better() const { return Stores::ordinary; }
+double StoreChoice::ratio() const { return 0; }
 
-StoreChoice::Trial StoreChoice::choose(std::size_t /*bytes*/) { return {Stores::ordinary, false}; }
+StoreChoice::Way StoreChoice::choose(std::size_t /*bytes*/) { return {Stores::ordinary, false}; }
 
 void host::reduce(DType dtype, ReduceOp op, void* dst, std::span<const void* const> sources, std::size_t count,
                   const Finish& finish) {

@@ -209,7 +209,8 @@ CHOICES = """
 import lanecast
 comm = lanecast.init(transports="mpi,shm", topology="2x2")
 if comm.rank == 0:
-    print(*(comm.chosen(kind, 1 << 20)[0] for kind in ("all_to_all", "all_gather", "reduce", "scatter", "gather")))
+    kinds = ("all_to_all", "all_gather", "reduce", "scatter", "gather")
+    print(*(comm.chosen(kind, 1 << 20)[0] for kind in kinds), comm.chosen("scatter", 1 << 10)[0])
 """
 
 
@@ -221,6 +222,7 @@ def test_a_library_within_a_host_is_no_network() -> None:
         "hierarchical(binomial,binomial)",
         "direct",  # receivers copy their own parts, beside each other
         "hierarchical(binomial,binomial)",
+        "hierarchical(binomial,binomial)",  # what is too short to be read
     ]
 
 

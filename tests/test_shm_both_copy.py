@@ -100,8 +100,8 @@ def test_memory_that_the_sender_may_not_write_is_read_into() -> None:
     in_processes(2, _where_nobody_may_write)
 
 
-def _many_sizes(single_copy: int | None, me: Rank) -> None:
-    end = Endpoint(open_shm(me, **({} if single_copy is None else {"single_copy": single_copy})), me)
+def _many_sizes(options: dict[str, int], me: Rank) -> None:
+    end = Endpoint(open_shm(me, **options), me)
     sizes = [k * piece + more for piece in PIECES for k in (1, 2, 3, 7) for more in (-1, 0, 1)]
     rng = np.random.default_rng(len(sizes))
     for turn in range(6):
@@ -121,7 +121,8 @@ def _many_sizes(single_copy: int | None, me: Rank) -> None:
     me.barrier()
 
 
-@pytest.mark.parametrize("single_copy", [1, None], ids=["read", "as they choose"])
+@pytest.mark.parametrize("options", [{"single_copy": 1}, {}, {"all_far": 1}], ids=["read", "as they choose", "far"])
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_messages_of_all_lengths_arrive_whole(ranks: int, single_copy: int | None) -> None:
-    in_processes(ranks, functools.partial(_many_sizes, single_copy))
+def test_messages_of_all_lengths_arrive_whole(ranks: int, options: dict[str, int]) -> None:
+    """far: those that senders pass on, here of odd tags, are streamed whatever was asked for."""
+    in_processes(ranks, functools.partial(_many_sizes, options))

@@ -30,7 +30,8 @@ class Rank:
         timed = self.ways.wants_time(self.bytes, FIRST)
         came = "stream" if declined else way
         ns = int(self.bytes * self.costs[came])
-        self.ways.received(self.bytes, FIRST, came == "read", ns if timed else None)
+        declined = declined and way == "read"
+        self.ways.received(self.bytes, FIRST, came == "read", ns if timed else None, declined=declined)
         return way, timed
 
     def rows(self, messages: int) -> list[tuple[str, int]]:
@@ -99,9 +100,14 @@ def test_what_has_become_faster_is_taken() -> None:
     assert after >= ("stream", 1000 - before[1] - TRIALS)  # the rest of a row of trials is of what is worse now
 
 
-def test_a_sender_that_declines_to_be_read_is_asked_again_and_again_and_streams() -> None:
+def test_a_sender_that_declines_to_be_read_is_asked_again_later() -> None:
     rank = Rank(1.0, 0.5)
-    assert [rank.take(declined=True) for _ in range(100)] == [("stream", True)] * TRIALS + [("read", True)] * 88
+    ways = [rank.take(declined=True)[0] for _ in range(35 * TRIALS)]
+    rows = [(way, len(list(row))) for way, row in itertools.groupby(ways)]
+    assert rows == [*(("stream", TRIALS), ("read", TRIALS), ("stream", 32 * TRIALS), ("read", TRIALS))]
+    assert rank.take()[0] == "stream"
+    rank.rows(33 * TRIALS)  # and now it lets itself be read
+    assert rank.take()[0] == "read"
 
 
 def test_lengths_and_places_in_a_call_learn_each_for_itself() -> None:

@@ -68,6 +68,7 @@ KINDS = {
     "shm": Kind(in_processes, open_shm, long_sizes=(4,)),
     # These two differ in how two ranks copy, so what many ranks show, shm shows.
     "shm-streams": Kind(in_processes, functools.partial(open_shm, single_copy=0), sizes=(2, 3), long_sizes=(7,)),
+    "shm-far": Kind(in_processes, functools.partial(open_shm, all_far=1), sizes=(2, 3), long_sizes=(7,)),
     "shm-single-copy": Kind(in_processes, functools.partial(open_shm, single_copy=1), sizes=(2, 3), long_sizes=(7,)),
     # As with 64 ranks on a host: rings that are always full, fragments that never fit twice.
     "shm-smallest": Kind(

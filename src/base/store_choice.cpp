@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/store_choice.h"
 
+#include <bit>
+
 namespace lanecast {
 
 #if defined(__x86_64__)
@@ -8,31 +10,32 @@ namespace lanecast {
 namespace {
 
 constexpr std::size_t kLeastBytes = 1 << 10;  // shorter ones would wait longer for memory than they gain
+constexpr unsigned kFirst = 8;                // by either in turn: one of them may be interrupted, or meet new pages
 constexpr unsigned kTimeEvery = 16;           // the clock has to wait for the stores, others need not
 constexpr unsigned kRetryEvery = 1024;        // a retry of the worse store may cost as much as twenty others
-constexpr double kClearlyWorse = 2;           // between near cores the two differ by less
+constexpr double kClearlyWorse = 2;           // the reader gets what was written past the cache from memory
 
 }  // namespace
 
-Stores StoreChoice::better() const {
-  const double ordinary = pace(Stores::ordinary).cost(), bypassing = pace(Stores::bypassing).cost();
-  return bypassing > 0 && ordinary > kClearlyWorse * bypassing ? Stores::bypassing : Stores::ordinary;
+double StoreChoice::ratio() const {
+  const double bypassing = pace(Stores::bypassing).cost();
+  return bypassing > 0 ? pace(Stores::ordinary).cost() / bypassing : 0;
 }
 
-StoreChoice::Trial StoreChoice::choose(std::size_t bytes) {
+StoreChoice::Way StoreChoice::choose(std::size_t bytes) {
   if (bytes < kLeastBytes) return {Stores::ordinary, false};
-  const Stores better = this->better();
-  const Stores other = better == Stores::ordinary ? Stores::bypassing : Stores::ordinary;
-  const bool retry = ++writes_ % kRetryEvery == 0;
-  const Stores stores = retry || pace(other).cost() == 0 ? other : better;
-  return {stores, writes_ % kTimeEvery == 0 || pace(stores).cost() == 0};
+  ++writes_;
+  if (writes_ <= kFirst) return {writes_ % 2 == 0 ? Stores::bypassing : Stores::ordinary, true};
+  const bool bypasses = ratio() > kClearlyWorse;
+  const bool retry = std::has_single_bit(writes_) || writes_ % kRetryEvery == 0;  // soon at first
+  return {bypasses != retry ? Stores::bypassing : Stores::ordinary, retry || writes_ % kTimeEvery == 0};
 }
 
 #else
 
-Stores StoreChoice::better() const { return Stores::ordinary; }
+double StoreChoice::ratio() const { return 0; }
 
-StoreChoice::Trial StoreChoice::choose(std::size_t /*bytes*/) { return {Stores::ordinary, false}; }
+StoreChoice::Way StoreChoice::choose(std::size_t /*bytes*/) { return {Stores::ordinary, false}; }
 
 #endif
 

@@ -2,8 +2,8 @@
 // Writing what another core then reads, by the kind of store that suits the distance between the two.
 //
 // Ordinary stores are best when both cores share a cache: the bytes never leave it. Between cores that share none,
-// every line has to be fetched back from the reader's cache before it can be written, at a twentieth of the speed;
-// there, stores that bypass the cache win. Where a process runs is the scheduler's secret (and a hypervisor's), and
+// every line has to be fetched back from the reader's cache before it can be written, at a twelfth of the speed; there,
+// stores that bypass the cache win. Where a process runs is the scheduler's secret (and a hypervisor's), and
 // changes, so the writer times what it writes and goes by that.
 #pragma once
 
@@ -20,21 +20,21 @@ class StoreChoice {
   /// write(Stores) writes `bytes` bytes. A release store of the caller orders them before what it publishes.
   template <class Write>
   void write(std::size_t bytes, const Write& write) {
-    const Trial trial = choose(bytes);
-    const std::int64_t begin = trial.timed ? clock_ns(bytes) : 0;
-    write(trial.stores);
-    wait_for_stores(trial.timed ? Stores::bypassing : trial.stores);
-    if (trial.timed) pace(trial.stores).learn(clock_ns(bytes) - begin, bytes);
+    const auto [stores, timed] = choose(bytes);
+    const std::int64_t begin = timed ? clock_ns(bytes) : 0;
+    write(stores);
+    wait_for_stores(timed ? Stores::bypassing : stores);
+    if (timed) pace(stores).learn(clock_ns(bytes) - begin, bytes);
   }
-  /// Of late; ordinary ones until others were tried.
-  Stores better() const;
+  /// How many times as much ordinary stores have cost of late as those past the cache; 0 until both were tried.
+  double ratio() const;
 
  private:
-  struct Trial {
+  struct Way {
     Stores stores;
     bool timed;
   };
-  Trial choose(std::size_t bytes);
+  Way choose(std::size_t bytes);
   Pace& pace(Stores stores) { return paces_[static_cast<int>(stores)]; }
   const Pace& pace(Stores stores) const { return paces_[static_cast<int>(stores)]; }
 

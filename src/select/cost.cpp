@@ -54,10 +54,12 @@ Cost with_one_copy(Cost cost) {
   return cost;
 }
 
-/// What the root hands out where receivers copy: each copies its own, beside the others.
+/// What the root hands out where receivers copy: each its own, beside others. How many of them one core's memory serves
+/// was measured up to three.
 Cost with_own_copies(Cost cost, int ranks) {
-  cost.volume = 1.0 / ranks;
-  cost.even = 1 - 1.0 / ranks;  // the root copies nothing
+  const double beside = std::clamp(ranks - 1, 1, 3);
+  cost.volume /= beside;
+  cost.even *= beside;
   return cost;
 }
 
@@ -66,8 +68,9 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
   const bool has_time = link.crowd <= 1;  // the cores that move its messages
   const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.sends_once_from;
   if (once) cost = with_one_copy(cost);
-  const bool receivers_copy = link.by_library && !link.by_itself && !load.on_gpus;
-  const bool beside = receivers_copy && cost.hands_out && load.kind == Kind::scatter;
+  const bool is_read = link.by_library && !link.by_itself && !load.on_gpus &&
+                       load.bytes / static_cast<std::size_t>(load.ranks) >= link.sends_once_from;
+  const bool beside = is_read && cost.hands_out && load.kind == Kind::scatter;
   if (beside) cost = with_own_copies(cost, load.ranks);
   const double sent = static_cast<double>(load.bytes) * cost.volume;
   // Hosts and switches hold a short message that meets another one, and it waits for no more than that one's bytes.

@@ -72,7 +72,8 @@ struct Message {
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
   std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Traits::compares_stamps
-  bool sums = false;             // may its sender have added it up? Only times depend on it
+  // Only times depend on these. May its sender have added it up? And has it written it in this call?
+  bool sums = false, passed_on = false;
 };
 
 /// Throws for a message that has met this rank's receive of another length or stamp. sent: its bytes, "more" where the
@@ -134,7 +135,9 @@ class Transport {
   /// be done, the peers' Witness::lost() says the cause.
   virtual void abort(const Failure& cause) = 0;
 
-  /// May `peer` read straight from this process's memory, from a core that, of late, shares a cache with this one?
+  /// May `peer` read so many bytes straight from this process's memory? sums: they were added up in this call.
+  virtual bool may_be_read(int /*peer*/, std::size_t /*bytes*/, bool /*sums*/) const { return true; }
+  /// Does it, and from a core that, of late, shares a cache with this one? Where nobody knows it does not.
   virtual bool is_read_near(int /*peer*/) const { return false; }
   /// May `Message::memory` lie on a GPU of this vendor's? Nothing where only the user can decide: the library below may
   /// not know, or would call the GPU's driver while messages move.

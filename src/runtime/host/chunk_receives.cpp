@@ -53,7 +53,7 @@ void ChunkRun::post_receive(std::uint32_t step) {
   const bool reduces = plan_.steps[step].kind == StepKind::recv_reduce;
   if (reduces)
     message.reduction = {reduction(plan_.steps[step]), SpanCursor(bound_.src(step)), SpanCursor(memory),
-                         stores_for_reader(context_.memory.sums, step)};
+                         stores_for_reader(step)};
   if (reduces && transport.traits().consumes) {
     message.consumer = &message.reduction;
   } else if (reduces || (memory.size() > 1 && !transport.traits().scatters)) {

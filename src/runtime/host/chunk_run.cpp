@@ -68,15 +68,14 @@ void ChunkRun::start(std::uint32_t step) {
       const std::size_t bytes = bound_.dst_bytes(step);
       const bool awaited = !context_.prepared.successors.of(step).empty();
       copies_.push_back({step, SpanCursor(bound_.src(step)), SpanCursor(bound_.dst(step)), bytes,
-                         awaited ? Stores::ordinary : stores_for(bytes), awaited,
-                         stores_for_reader(context_.memory.copies, step)});
+                         awaited ? Stores::ordinary : stores_for(bytes), awaited, stores_for_reader(step)});
       return;
     }
     case StepKind::reduce: {
       const std::size_t bytes = bound_.dst_bytes(step);
       sources_.cursors.assign(plan_.steps[step].sources, SpanCursor(bound_.src(step)));
       for (std::size_t k = 0; k < sources_.cursors.size(); ++k) sources_.cursors[k].skip(k * bytes);
-      write_by(stores_for_reader(context_.memory.sums, step), Stores::ordinary, bytes, [&](Stores stores) {
+      write_by(stores_for_reader(step), Stores::ordinary, bytes, [&](Stores stores) {
         reduce_spans(reduction(plan_.steps[step]), SpanCursor(bound_.dst(step)), sources_, bytes, stores);
       });
       record_work(step, StepKind::reduce, bytes, begin);
@@ -149,11 +148,17 @@ Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
   return transport;
 }
 
-StoreChoice* ChunkRun::stores_for_reader(std::map<int, StoreChoice>& choices, std::uint32_t step) const {
-  if (bound_.dst_bytes(step) < kLeastBytesToChoose) return nullptr;
-  for (const std::uint32_t next : context_.prepared.successors.of(step))
-    if (plan_.steps[next].kind == StepKind::send) return &choices[plan_.steps[next].peer];
-  return nullptr;
+StoreChoice* ChunkRun::stores_for_reader(std::uint32_t step) const {
+  const std::size_t bytes = bound_.dst_bytes(step);
+  if (bytes < kLeastBytesToChoose) return nullptr;
+  const auto successors = context_.prepared.successors.of(step);
+  const auto send =
+      std::ranges::find_if(successors, [&](std::uint32_t next) { return plan_.steps[next].kind == StepKind::send; });
+  if (send == successors.end()) return nullptr;
+  const bool sums = plan_.steps[step].kind != StepKind::copy;
+  const int peer = plan_.steps[*send].peer;
+  if (!transport_to(peer).may_be_read(peer, bytes, sums)) return nullptr;
+  return &(sums ? context_.memory.sums : context_.memory.copies)[peer];
 }
 
 bool ChunkRun::takes_turns(std::uint32_t step) const {
@@ -192,6 +197,7 @@ void ChunkRun::post_send(std::uint32_t step) {
   StepMessage& message = messages_[step];
   const auto memory = bound_.src(step);
   message.bytes = bound_.src_bytes(step);
+  message.passed_on = std::ranges::any_of(plan_.src(plan_.steps[step]), [](const Block& b) { return b.space != kIn; });
   if (message.bytes == 0) {  // the receiver knows it as well
     let_go_of_receive(step);
     return finish(step);
@@ -202,7 +208,9 @@ void ChunkRun::post_send(std::uint32_t step) {
     message.staged = context_.memory.staging.take(message.bytes);
     message.staged_span = {message.staged.data.get(), message.bytes};
     const std::int64_t begin = begin_ns();
-    SpanCursor(memory).gather(message.staged_span.data, message.bytes);
+    StoreChoice* const choice = message.bytes < kLeastBytesToChoose ? nullptr : &context_.memory.copies[message.peer];
+    write_by(choice, Stores::ordinary, message.bytes,
+             [&](Stores stores) { SpanCursor(memory).gather(message.staged_span.data, message.bytes, stores); });
     record_work(step, StepKind::copy, message.bytes, begin);
     message.memory = {&message.staged_span, 1};
   }

@@ -86,8 +86,8 @@ class ChunkRun {
   /// bytes?
   bool is_early(std::uint32_t step) const;
   void let_go_of_receive(std::uint32_t send);
-  /// That of `choices` for the peer to which the step's result is then sent; null where it is not.
-  StoreChoice* stores_for_reader(std::map<int, StoreChoice>& choices, std::uint32_t step) const;
+  /// Of what the step writes, where it is then sent to a peer that may read it; null elsewhere.
+  StoreChoice* stores_for_reader(std::uint32_t step) const;
   void receive(std::uint32_t step);
   void post_receive(std::uint32_t step);
   /// Posts receives of what is to be added, ahead of the additions before them.

@@ -68,7 +68,7 @@ void Incoming::meet(const Receive& receive, std::span<const std::byte> list) {
   Message& message = *receive.message;
   if (!receive.asked && receive.way == ShmWay::read && !list.empty())
     return readings_.begin(message, list, ControlKind::fetched);
-  noticed_.push(message.tag, &message);
+  noticed_.push(message.tag, receive);
   if (receive.asked) return;
   ask_for(receive);
   unasked_.pop(message.tag);
@@ -100,7 +100,7 @@ void Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
       take_piece(packet, done);
       break;
     case PacketKind::remote:
-      readings_.begin(*match(packet.fields), PacketReader::payload(packet), ControlKind::taken);
+      readings_.begin(*match(packet.fields).message, PacketReader::payload(packet), ControlKind::taken);
       break;
     default:
       throw InternalError("a shared-memory ring holds a packet of no known kind");
@@ -130,15 +130,11 @@ void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& don
   }
 }
 
-Message* Incoming::match(const PacketFields& fields) {
-  Message* message = nullptr;
-  if (fields.noticed)
-    message = noticed_.pop(fields.tag).value_or(nullptr);
-  else if (const auto receive = posted_.pop(fields.tag))
-    message = receive->message;
-  if (!message) throw InternalError("a large message arrives that nobody has asked for");
-  check(*message, fields.message_bytes, fields.stamp);
-  return message;
+Incoming::Receive Incoming::match(const PacketFields& fields) {
+  const auto receive = fields.noticed ? noticed_.pop(fields.tag) : posted_.pop(fields.tag);
+  if (!receive) throw InternalError("a large message arrives that nobody has asked for");
+  check(*receive->message, fields.message_bytes, fields.stamp);
+  return *receive;
 }
 
 void Incoming::take_fragment(const PacketHeader& packet, std::vector<Message*>& done) {
@@ -161,9 +157,11 @@ void Incoming::take_piece(const PacketHeader& packet, std::vector<Message*>& don
 
 void Incoming::begin_stream(const PacketHeader& packet, std::size_t alike) {
   if (stream_.message) return;
-  Message* const receive = match(packet.fields);
-  stream_ = {receive, SpanCursor(receive->memory), 0, stores_for(alike * receive->bytes)};
-  stream_.timed = !receive->consumer && ways_.wants_time(*receive);
+  const Receive receive = match(packet.fields);
+  Message& message = *receive.message;
+  stream_ = {&message, SpanCursor(message.memory), 0, stores_for(alike * message.bytes)};
+  stream_.declined = receive.way == ShmWay::read;
+  stream_.timed = !message.consumer && ways_.wants_time(message);
   if (stream_.timed) stream_.begun_ns = wall_clock_ns();
 }
 
@@ -183,7 +181,7 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
     std::optional<Took> took;
     const std::size_t all = stream_.message->bytes, came = all - stream_.first_bytes;
     if (stream_.timed) took = {stream_.copies_ns, wall_clock_ns() - stream_.begun_ns, came > 0 ? came : all};
-    ways_.streamed(*stream_.message, took);
+    ways_.streamed(*stream_.message, stream_.declined, took);
   }
   finish(stream_.message, done);
   stream_.message = nullptr;

@@ -68,6 +68,7 @@ class Incoming {
     std::size_t first_bytes = 0;  // that were there then
     std::int64_t copies_ns = 0;   // that taking it out of the ring has cost
     bool shared = false;          // any of it with other messages
+    bool declined = false;        // it was to be read
   };
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time
@@ -88,7 +89,7 @@ class Incoming {
   void begin_stream(const PacketHeader& packet, std::size_t alike);
   void take_data(const std::byte* data, std::size_t bytes, std::vector<Message*>& done);
   /// The receive for a large message of which the first packet, or the first after its notice, is here.
-  Message* match(const PacketFields& fields);
+  Receive match(const PacketFields& fields);
   void finish(Message* message, std::vector<Message*>& done);
 
   const int rank_;
@@ -100,8 +101,8 @@ class Incoming {
   std::size_t pending_ = 0;
   std::uint64_t pieces_bytes_ = 0;  // taken from the sender's outbox, ever
 
-  TagQueues<Receive> posted_;    // not met by any packet yet
-  TagQueues<Message*> noticed_;  // asked for and met by a notice, but by no data yet
+  TagQueues<Receive> posted_;   // not met by any packet yet
+  TagQueues<Receive> noticed_;  // asked for and met by a notice, but by no data yet
   // Under each tag, one for each receive that was not asked for and whose message is not fetched yet. The next ones are
   // not asked for either meanwhile: a sender takes the k-th it hears of a tag for the k-th message.
   TagQueues<std::monostate> unasked_;

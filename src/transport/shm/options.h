@@ -16,6 +16,9 @@ struct ShmOptions {
   std::size_t eager_bytes = 0;         // messages up to here leave unasked; 0: as suits so many ranks
   std::size_t fragment_bytes = 32768;  // larger ones travel in packets of this size at least
   SingleCopy single_copy = SingleCopy::automatic;
+  /// A receiver is far where ordinary stores of what it reads cost so many times what others do, past the cache. Near
+  /// cores were seen at up to 3.2, far ones at 8 to 12. Below 0: all receivers are.
+  double far_from = 4;
 };
 
 }  // namespace lanecast

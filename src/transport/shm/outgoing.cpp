@@ -55,9 +55,9 @@ PacketKind Outgoing::kind_for(ControlKind wish, const Message& message) const {
 }
 
 bool Outgoing::may_be_read(const Message& message) const {
-  // What a far core has read is written at a tenth of the speed the next time, and this rank pays for it, where the
+  // What a far core has read is written at a twelfth of the speed the next time, and this rank pays for it, where the
   // caches hold the message: docs/explanation/decisions/0104-written-for-far-readers.md.
-  if (is_far() && is_later(message) && stores_for(message.bytes) == Stores::ordinary) return false;
+  if (message.passed_on && stores_for(message.bytes) == Stores::ordinary && is_far()) return false;
   return message.memory.size_bytes() <= layout_.fragment_bytes;
 }
 

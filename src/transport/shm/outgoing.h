@@ -20,21 +20,21 @@ namespace lanecast::shm {
 
 class Outgoing {
  public:
-  /// `receiver`: its process; `ways`, `outbox`: this rank's.
-  Outgoing(const ShmLane& lane, int receiver, const ShmLayout& layout, Ways& ways, Outbox& outbox)
+  /// `receiver`: its process; `ways`, `outbox`: this rank's; `far_from`: ShmOptions'.
+  Outgoing(const ShmLane& lane, int receiver, const ShmLayout& layout, Ways& ways, Outbox& outbox, double far_from)
       : packets_(lane),
         notes_(lane.control),
         writing_(lane.control->claims, receiver),
         layout_(layout),
         ways_(ways),
-        outbox_(outbox) {}
+        outbox_(outbox),
+        far_from_(far_from) {}
 
   void post(Message& message, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
 
-  /// What suits the distance to the receiver, as far as it is known.
-  /// Does the receiver, of late, share no cache with this process?
-  bool is_far() const { return stores_.better() == Stores::bypassing; }
+  /// Does the receiver, of late, share no cache with this process? False until that is known.
+  bool is_far() const { return stores_.ratio() > far_from_; }
 
   bool has_pending() const { return pending_ > 0; }
   /// Has the receiver said something that progress() has not seen yet?
@@ -89,6 +89,7 @@ class Outgoing {
   const ShmLayout layout_;
   Ways& ways_;
   Outbox& outbox_;
+  const double far_from_;
   std::size_t pending_ = 0;
   std::uint64_t pieces_bytes_ = 0;   // sent through the outbox, ever
   std::int64_t waits_since_ns_ = 0;  // the receiver has taken everything and the outbox has no place; 0: it has

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "base/error.h"
@@ -31,9 +32,12 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
   ways_.emplace(host_.boards()->ways, is_first ? nullptr : &neighbours.front().boards->ways, neighbours.size());
   for (const shm::Neighbour& neighbour : neighbours) {
     pair_of_rank_[neighbour.rank] = static_cast<int>(pairs_.size());
+    // Who is to read is never declined.
+    const double far_from = options.single_copy == SingleCopy::on ? HUGE_VAL : options.far_from;
     const shm::Sender sender{neighbour.process.id(), &neighbour.process, &neighbour.boards->state,
                              neighbour.single_copy, neighbour.outbox};
-    pairs_.emplace_back(neighbour, shm::Outgoing(neighbour.out, neighbour.process.id(), layout_, *ways_, outbox_),
+    pairs_.emplace_back(neighbour,
+                        shm::Outgoing(neighbour.out, neighbour.process.id(), layout_, *ways_, outbox_, far_from),
                         shm::Incoming(rank_, neighbour.in, layout_, sender, *ways_));
   }
 }
@@ -59,11 +63,14 @@ bool ShmTransport::reaches(int peer) const {
   return peer >= 0 && peer < static_cast<int>(pair_of_rank_.size()) && pair_of_rank_[peer] >= 0;
 }
 
-bool ShmTransport::is_read_near(int peer) const {
-  if (!reaches(peer)) return false;
-  const Pair& pair = pairs_[pair_of_rank_[peer]];
+bool ShmTransport::may_be_read(int peer, std::size_t bytes, bool sums) const {
   // Where the system lets us read the peer, it lets the peer read us, as a rule; where not, the peer asks for streams.
-  return pair.neighbour.single_copy != SingleCopy::off && !pair.out.is_far();
+  return reaches(peer) && pairs_[pair_of_rank_[peer]].neighbour.single_copy != SingleCopy::off &&
+         shm::is_worth_a_choice(bytes, sums);
+}
+
+bool ShmTransport::is_read_near(int peer) const {
+  return may_be_read(peer, SIZE_MAX, false) && !pairs_[pair_of_rank_[peer]].out.is_far();
 }
 
 /// Where memory is reserved nobody knows whom it is for.

@@ -38,6 +38,7 @@ class ShmTransport : public Transport {
             .sends_once_from = outbox_.has_places() ? layout_.eager_bytes + 1 : SIZE_MAX,
             .compares_stamps = true};
   }
+  bool may_be_read(int peer, std::size_t bytes, bool sums) const override;
   bool is_read_near(int peer) const override;
   void post_send(Message& message) override;
   void post_recv(Message& message) override;

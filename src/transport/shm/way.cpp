@@ -34,16 +34,20 @@ constexpr int kLengths = kSorts / kOrigins;
 
 double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; }
 
-}  // namespace
-
+/// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
 bool is_later(const Message& message) { return message.tag > 0 && message.tag < first_message_tag(UINT64_MAX); }
 
-bool is_worth_a_choice(const Message& message) {
+}  // namespace
+
+bool is_worth_a_choice(std::size_t bytes, bool sums) {
   // Reading what the sender has added up in its cache is paid by the sender, when it next writes there: reading halves
   // of 0.5 to 4 MiB doubles the time of an all-reduce, and the reader's clock shows nothing of it. Calls that only
   // move gain by it: docs/explanation/decisions/0103-copies-within-a-host.md.
-  if (is_later(message) && message.sums) return stores_for(message.bytes) == Stores::bypassing;
-  return message.bytes >= kLeastToRead;
+  return sums ? stores_for(bytes) == Stores::bypassing : bytes >= kLeastToRead;
+}
+
+bool is_worth_a_choice(const Message& message) {
+  return is_worth_a_choice(message.bytes, is_later(message) && message.sums);
 }
 
 std::size_t sort_of(const Message& message) {
@@ -93,10 +97,10 @@ ShmWay Ways::next_way(Sort& sort, std::size_t trials) {
   if (habit.streamed < trials) return ShmWay::stream;
   if (habit.read < trials) return ShmWay::read;  // the sender may decline
   const auto [stream, read] = sort.costs();
-  if (stream == 0 || read == 0) return stream == 0 ? ShmWay::stream : ShmWay::read;  // that was never timed
-  const ShmWay better = read < stream ? ShmWay::read : ShmWay::stream;
+  const bool known = stream > 0 && read > 0;  // else whoever was asked has declined
+  const ShmWay better = known && read < stream ? ShmWay::read : ShmWay::stream;
   if (habit.row_left == 0) {
-    const double ratio = std::max(read, stream) / std::min(read, stream);
+    const double ratio = known ? std::max(read, stream) / std::min(read, stream) : 1;
     if (static_cast<double>(++habit.since_retry) > kRowsToRetry * ratio * static_cast<double>(trials)) {
       habit.retried = better == ShmWay::read ? ShmWay::stream : ShmWay::read;
       habit.row_left = trials;
@@ -109,14 +113,14 @@ ShmWay Ways::next_way(Sort& sort, std::size_t trials) {
   return habit.retried;
 }
 
-void Ways::streamed(const Message& message, std::optional<Took> took) {
+void Ways::streamed(const Message& message, bool declined, std::optional<Took> took) {
   Sort& sort = of(message);
   Habit& habit = sort.habit();
   if (took) {
     habit.copies_out.learn(took->copies, message.bytes);
     habit.all_streamed.follow(took->all, took->all_bytes);
   }
-  ++habit.streamed;
+  ++(declined ? habit.read : habit.streamed);  // as a trial of what was asked for
   came(sort, message);
 }
 

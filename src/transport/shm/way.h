@@ -25,10 +25,8 @@ namespace lanecast::shm {
 
 enum class ShmWay : std::uint8_t { undecided = 0, stream, read };
 
-/// From memory that the sender has written in this call, mostly; of the first messages between two ranks it has not.
-bool is_later(const Message& message);
-
-/// Is it long enough to be worth a choice?
+/// Is it long enough to be worth a choice? sums: its sender has added it up in this call.
+bool is_worth_a_choice(std::size_t bytes, bool sums);
 bool is_worth_a_choice(const Message& message);
 
 constexpr std::size_t kSorts = 30;
@@ -64,7 +62,8 @@ class Ways {
   // A message worth a choice, for which no outbox was used, has left or come; `ns`, `took`: where this rank has looked
   // at the clock.
   void sent(const Message& message, std::int64_t ns) { of(message).habit().copies_in.learn(ns, message.bytes); }
-  void streamed(const Message& message, std::optional<Took> took);
+  /// declined: it was to be read.
+  void streamed(const Message& message, bool declined, std::optional<Took> took);
   /// Of `bytes` of it, which this rank has copied; its sender the others.
   void read(const Message& message, std::size_t bytes, std::optional<Took> took);
   /// At the sender: its receiver has copied the others.
