@@ -14,8 +14,9 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-Message message(std::size_t bytes, std::uint64_t tag, bool sums = false) {
+Message message(std::size_t bytes, std::uint64_t tag, bool sums = false, int peer = 0) {
   Message made;
+  made.peer = peer;
   made.tag = tag;
   made.bytes = bytes;
   made.sums = sums;
@@ -24,7 +25,7 @@ Message message(std::size_t bytes, std::uint64_t tag, bool sums = false) {
 
 /// A rank with its board, which others of its host may go by.
 struct ShmWays {
-  ShmWays(const ShmWays* first, std::size_t peers) : ways(*board, first ? first->board.get() : nullptr, peers) {}
+  explicit ShmWays(const ShmWays* first) : ways(*board, first ? first->board.get() : nullptr) {}
   std::shared_ptr<shm::WayBoard> board = std::make_shared<shm::WayBoard>();
   shm::Ways ways;
 };
@@ -33,30 +34,31 @@ struct ShmWays {
 
 void bind_shm_ways(nb::module_& m) {
   nb::class_<ShmWays>(m, "ShmWays", "See src/transport/shm/way.h. first: the host's first rank, None on that itself.")
-      .def(nb::init<const ShmWays*, std::size_t>(), "first"_a.none(), "peers"_a, nb::keep_alive<1, 2>())
+      .def(nb::init<const ShmWays*>(), "first"_a.none(), nb::keep_alive<1, 2>())
       .def(
           "choose",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums) {
-            return rank.ways.choose(message(bytes, tag, sums)) == shm::ShmWay::read ? "read" : "stream";
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int sender) {
+            return rank.ways.choose(message(bytes, tag, sums, sender)) == shm::ShmWay::read ? "read" : "stream";
           },
-          "bytes"_a, "tag"_a, "sums"_a = false)
+          "bytes"_a, "tag"_a, "sums"_a = false, "sender"_a = 0)
       .def(
           "wants_time",
-          [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums) {
-            return rank.ways.wants_time(message(bytes, tag, sums));
+          [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int peer) {
+            return rank.ways.wants_time(message(bytes, tag, sums, peer));
           },
-          "bytes"_a, "tag"_a, "sums"_a = false)
+          "bytes"_a, "tag"_a, "sums"_a = false, "peer"_a = 0)
       .def(
           "received",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
-             std::optional<std::size_t> part, std::optional<std::int64_t> all_ns, bool declined) {
+             std::optional<std::size_t> part, std::optional<std::int64_t> all_ns, bool declined, int sender) {
             std::optional<shm::Took> took;
             if (ns) took = {*ns, all_ns.value_or(*ns), bytes};
             rank.ways.receives(bytes);
-            read ? rank.ways.read(message(bytes, tag), part.value_or(bytes), took)
-                 : rank.ways.streamed(message(bytes, tag), declined, took);
+            const Message came = message(bytes, tag, false, sender);
+            read ? rank.ways.read(came, part.value_or(bytes), took) : rank.ways.streamed(came, declined, took);
           },
           "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(), "all_ns"_a = nb::none(), "declined"_a = false,
+          "sender"_a = 0,
           "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself. "
           "all_ns: from its first bytes to its last; None: as long. declined: it was streamed though it was to be "
           "read.")

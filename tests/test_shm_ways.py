@@ -12,26 +12,29 @@ from lanecast import _core
 KIB, MIB = 1 << 10, 1 << 20
 FIRST, LATER = 0, 1  # tags of the steps of a plan
 OF_A_USER = 1 << 63  # and more: of messages between two ranks
-TRIALS = 12  # of each way, for each peer, of messages below 4 MiB
+TRIALS = 12  # of each way, for each sender, of messages below 4 MiB
 TIMED_EVERY = 16
 
 
 class Rank:
     """Takes messages one after the other; a stream costs it `stream` ns a byte, a read `read`."""
 
-    def __init__(self, stream: float, read: float, peers: int = 1, bytes: int = MIB) -> None:
-        self.ways = _core.ShmWays(None, peers)
+    def __init__(self, stream: float, read: float, senders: int = 1, bytes: int = MIB) -> None:
+        self.ways = _core.ShmWays(None)
+        self.senders = itertools.cycle(range(senders))
         self.costs = {"stream": stream, "read": read}
         self.bytes = bytes
 
     def take(self, declined: bool = False) -> tuple[str, bool]:
         """The way that the next message is asked for, and whether its copies are timed. declined: streamed anyway."""
-        way = self.ways.choose(self.bytes, FIRST)
-        timed = self.ways.wants_time(self.bytes, FIRST)
+        sender = next(self.senders)
+        way = self.ways.choose(self.bytes, FIRST, sender=sender)
+        timed = self.ways.wants_time(self.bytes, FIRST, peer=sender)
         came = "stream" if declined else way
         ns = int(self.bytes * self.costs[came])
         declined = declined and way == "read"
-        self.ways.received(self.bytes, FIRST, came == "read", ns if timed else None, declined=declined)
+        read = came == "read"
+        self.ways.received(self.bytes, FIRST, read, ns if timed else None, declined=declined, sender=sender)
         return way, timed
 
     def rows(self, messages: int) -> list[tuple[str, int]]:
@@ -55,20 +58,40 @@ def test_what_is_worth_a_choice(tag: int, sums: bool, least: int) -> None:
     assert [_core.shm_is_worth_a_choice(size, tag, sums) for size in (0, least - 1, least, 1 << 40)] == [
         *(False, False, True, True)
     ]
-    ways = _core.ShmWays(None, 1)
+    ways = _core.ShmWays(None)
     assert not ways.wants_time(least - 1, tag, sums)
     assert ways.wants_time(least, tag, sums)  # nothing is known yet
 
 
-@pytest.mark.parametrize("peers", [1, 3])
+@pytest.mark.parametrize("senders", [1, 3])
 @pytest.mark.parametrize(("bytes", "trials"), [(MIB, TRIALS), (4 * MIB, 4)])
-def test_both_ways_are_tried_then_the_cheaper_is_taken(bytes: int, trials: int, peers: int) -> None:
+def test_both_ways_are_tried_then_the_cheaper_is_taken(bytes: int, trials: int, senders: int) -> None:
     for stream, read, better in ((1.0, 0.5, "read"), (0.5, 1.0, "stream")):
-        rank = Rank(stream, read, peers, bytes)
-        seen = [rank.take() for _ in range(2 * trials * peers)]
-        assert [way for way, _ in seen] == ["stream"] * (trials * peers) + ["read"] * (trials * peers)
+        rank = Rank(stream, read, senders, bytes)
+        seen = [rank.take() for _ in range(2 * trials * senders)]
+        assert [way for way, _ in seen] == ["stream"] * (trials * senders) + ["read"] * (trials * senders)
         assert all(timed for _, timed in seen)
         assert rank.take()[0] == better
+
+
+def test_who_has_one_sender_now_tries_as_often_as_that_one_needs() -> None:
+    """After a call in which all sent to it a rank takes part in scatters, which have one root."""
+    ways = _core.ShmWays(None)
+    for sender in range(7):
+        assert ways.choose(MIB, FIRST, sender=sender) == "stream"
+        ways.received(MIB, FIRST, False, MIB, sender=sender)
+    seen = []
+    for _ in range(2 * TRIALS):
+        seen.append(ways.choose(MIB, FIRST, sender=0))
+        ways.received(MIB, FIRST, seen[-1] == "read", MIB // 4 if seen[-1] == "read" else MIB, sender=0)
+    assert seen == ["stream"] * (TRIALS - 1) + ["read"] * (TRIALS + 1)
+
+
+def test_messages_to_one_that_sends_none_are_timed_as_seldom_as_others() -> None:
+    rank = Rank(1.0, 0.5)
+    rank.rows(2 * TRIALS)
+    timed = [rank.ways.wants_time(MIB, FIRST, peer=5) for _ in range(4) if rank.take()]
+    assert timed == [False] * 4
 
 
 def test_few_are_timed_once_the_ways_are_known() -> None:
@@ -121,7 +144,7 @@ def test_lengths_and_places_in_a_call_learn_each_for_itself() -> None:
 
 
 def test_what_was_moved_and_what_may_be_sums_learn_each_for_itself() -> None:
-    ways = _core.ShmWays(None, 1)
+    ways = _core.ShmWays(None)
     for _ in range(2 * TRIALS):
         read = ways.choose(16 * MIB, LATER) == "read"
         ways.received(16 * MIB, LATER, read, 8 * MIB if read else 16 * MIB)
@@ -130,7 +153,7 @@ def test_what_was_moved_and_what_may_be_sums_learn_each_for_itself() -> None:
 
 def test_who_also_sends_goes_the_way_of_the_hosts_first_rank() -> None:
     first = Rank(1.0, 0.5)
-    other = _core.ShmWays(first.ways, 1)
+    other = _core.ShmWays(first.ways)
     assert other.choose(MIB, FIRST) == "stream"  # the first has not chosen yet: its own trials
     for _ in range(2 * TRIALS + 1):
         first.ways.written(MIB, FIRST, MIB, 0)
@@ -145,7 +168,7 @@ def test_who_also_sends_goes_the_way_of_the_hosts_first_rank() -> None:
 @pytest.mark.parametrize(("also_sends", "way"), [(False, "read"), (True, "stream")])
 def test_a_read_costs_a_rank_what_it_copies_itself(also_sends: bool, way: str) -> None:
     """Half of each message is its sender's to write. Who also sends writes as much, and streams are faster then."""
-    ways = _core.ShmWays(None, 1)
+    ways = _core.ShmWays(None)
     half = MIB // 2
     for _ in range(2 * TRIALS + 1):  # by the first of them it knows that it also sends
         came = ways.choose(MIB, FIRST)
@@ -157,7 +180,7 @@ def test_a_read_costs_a_rank_what_it_copies_itself(also_sends: bool, way: str) -
 
 def test_who_only_receives_goes_by_how_long_all_takes() -> None:
     """Its own copies would be cheaper streamed, but the sender's into the ring take longer."""
-    ways = _core.ShmWays(None, 1)
+    ways = _core.ShmWays(None)
     for _ in range(2 * TRIALS):
         read = ways.choose(MIB, FIRST) == "read"
         ways.received(MIB, FIRST, read, int((0.5 if read else 0.4) * MIB), all_ns=int((0.6 if read else 0.9) * MIB))
@@ -169,7 +192,7 @@ def test_who_only_receives_goes_by_itself_and_leads_nobody() -> None:
     first.rows(2 * TRIALS)
     assert first.take()[0] == "stream"
     other = Rank(1.0, 0.5)
-    other.ways = _core.ShmWays(first.ways, 1)
+    other.ways = _core.ShmWays(first.ways)
     assert other.rows(3 * TRIALS) == [("stream", TRIALS), ("read", 2 * TRIALS)]
     for _ in range(2 * TRIALS + 1):
         other.ways.written(MIB, FIRST, MIB, MIB // 8)
@@ -181,7 +204,7 @@ def test_who_only_receives_goes_by_itself_and_leads_nobody() -> None:
 def test_batches_are_exchanges(messages: int) -> None:
     """All of a batch is sent when its first message comes."""
     first = Rank(1.0, 0.5)
-    other = _core.ShmWays(first.ways, 1)
+    other = _core.ShmWays(first.ways)
     for _ in range(4):
         for _ in range(messages):
             first.ways.written(MIB, FIRST, MIB // 2, MIB)

@@ -180,7 +180,8 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared) {
     std::optional<Took> took;
     const std::size_t all = stream_.message->bytes, came = all - stream_.first_bytes;
-    if (stream_.timed) took = {stream_.copies_ns, wall_clock_ns() - stream_.begun_ns, came > 0 ? came : all};
+    const Ways::TimeShare share = ways_.ended(stream_.begun_ns);
+    if (stream_.timed) took = {stream_.copies_ns, share.ns, share.from_first && came > 0 ? came : all};
     ways_.streamed(*stream_.message, stream_.declined, took);
   }
   finish(stream_.message, done);

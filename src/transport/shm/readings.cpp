@@ -103,7 +103,8 @@ std::optional<Readings::End> Readings::take_ended(ControlWriter& notes) {
   ways_.receives(message.bytes);
   if (is_worth_a_choice(message)) {
     std::optional<Took> took;
-    if (reading.timed) took = {reading.copies_ns, wall_clock_ns() - reading.begun_ns, message.bytes};
+    const Ways::TimeShare share = ways_.ended(reading.begun_ns);
+    if (reading.timed) took = {reading.copies_ns, share.ns, message.bytes};
     ways_.read(message, reading.read_bytes, took);
   }
   const End end{reading.message, reading.then};

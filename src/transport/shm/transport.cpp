@@ -29,7 +29,7 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
   const std::vector<shm::Neighbour>& neighbours = host_.neighbours();
   if (neighbours.empty()) return;
   const bool is_first = rank_ < neighbours.front().rank;
-  ways_.emplace(host_.boards()->ways, is_first ? nullptr : &neighbours.front().boards->ways, neighbours.size());
+  ways_.emplace(host_.boards()->ways, is_first ? nullptr : &neighbours.front().boards->ways);
   for (const shm::Neighbour& neighbour : neighbours) {
     pair_of_rank_[neighbour.rank] = static_cast<int>(pairs_.size());
     // Who is to read is never declined.

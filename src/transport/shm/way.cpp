@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/copy.h"
 
@@ -11,7 +12,7 @@ namespace lanecast::shm {
 namespace {
 
 constexpr std::size_t kLeastToRead = std::size_t{1} << 17;  // shorter ones were never faster read than streamed
-// From each peer, each way, in a row: the first call may meet memory without pages, and the first message of a way
+// From each sender, each way, in a row: the first call may meet memory without pages, and the first message of a way
 // caches as the other has left them. Reading 512 KiB once takes up to twice as long as reading it again and again, and
 // so does streaming it: rows of four never saw what a stream takes once its ring and target are in the caches. What the
 // caches do not keep costs as much the first time, and programs make few such calls.
@@ -31,6 +32,8 @@ constexpr double kOfLate = 0.8, kMostInBatch = 4;
 /// moves.
 constexpr int kOrigins = 3;
 constexpr int kLengths = kSorts / kOrigins;
+
+std::size_t trials_of(const Message& message) { return message.bytes < kLongBytes ? kTrials : kTrialsOfLong; }
 
 double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; }
 
@@ -64,7 +67,7 @@ ShmWay Ways::choose(const Message& message) {
     const ShmWay way = first_->ways[number].load(std::memory_order_relaxed);
     if (way != ShmWay::undecided) return way;
   }
-  const ShmWay way = next_way(sort, trials_of(message));
+  const ShmWay way = next_way(sort, message);
   if (sort.sends_too()) mine_.ways[number].store(way, std::memory_order_relaxed);
   return way;
 }
@@ -80,30 +83,36 @@ Ways::Costs Ways::Sort::costs() const {
           of_late.reads.cost() + share * of_late.writes.cost()};
 }
 
-std::size_t Ways::trials_of(const Message& message) const {
-  return (message.bytes < kLongBytes ? kTrials : kTrialsOfLong) * peers_;
+Ways::TimeShare Ways::ended(std::int64_t begun_ns) {
+  const std::int64_t now_ns = wall_clock_ns();
+  const std::int64_t before_ns = std::exchange(last_end_ns_, now_ns);
+  return {now_ns - std::max(begun_ns, before_ns), begun_ns >= before_ns};
 }
 
 bool Ways::wants_time(const Message& message) const {
   if (!is_worth_a_choice(message)) return false;
   const Habit& habit = sorts_[sort_of(message)].habit();
+  const auto tried = habit.tried.find(message.peer);
   const std::size_t trials = trials_of(message);
-  return habit.retries || habit.streamed < trials || habit.read < trials ||
-         (habit.streamed + habit.read) % kMessagesToTime == 0;
+  const bool tries = tried == habit.tried.end() ? habit.messages < 2 * trials  // it goes to one that sends none
+                                                : std::min(tried->second.streamed, tried->second.read) < trials;
+  return habit.retries || tries || habit.messages % kMessagesToTime == 0;
 }
 
-ShmWay Ways::next_way(Sort& sort, std::size_t trials) {
+ShmWay Ways::next_way(Sort& sort, const Message& message) {
   Habit& habit = sort.habit();
-  if (habit.streamed < trials) return ShmWay::stream;
-  if (habit.read < trials) return ShmWay::read;  // the sender may decline
+  const Tried& tried = habit.tried[message.peer];
+  if (tried.streamed < trials_of(message)) return ShmWay::stream;
+  if (tried.read < trials_of(message)) return ShmWay::read;  // the sender may decline
+  const std::size_t row = trials_of(message) * habit.tried.size();
   const auto [stream, read] = sort.costs();
   const bool known = stream > 0 && read > 0;  // else whoever was asked has declined
   const ShmWay better = known && read < stream ? ShmWay::read : ShmWay::stream;
   if (habit.row_left == 0) {
     const double ratio = known ? std::max(read, stream) / std::min(read, stream) : 1;
-    if (static_cast<double>(++habit.since_retry) > kRowsToRetry * ratio * static_cast<double>(trials)) {
+    if (static_cast<double>(++habit.since_retry) > kRowsToRetry * ratio * static_cast<double>(row)) {
       habit.retried = better == ShmWay::read ? ShmWay::stream : ShmWay::read;
-      habit.row_left = trials;
+      habit.row_left = row;
       habit.since_retry = 0;
     }
   }
@@ -120,8 +129,7 @@ void Ways::streamed(const Message& message, bool declined, std::optional<Took> t
     habit.copies_out.learn(took->copies, message.bytes);
     habit.all_streamed.follow(took->all, took->all_bytes);
   }
-  ++(declined ? habit.read : habit.streamed);  // as a trial of what was asked for
-  came(sort, message);
+  came(sort, message, declined ? ShmWay::read : ShmWay::stream);
 }
 
 void Ways::read(const Message& message, std::size_t bytes, std::optional<Took> took) {
@@ -129,8 +137,7 @@ void Ways::read(const Message& message, std::size_t bytes, std::optional<Took> t
   Habit& habit = sort.habit();
   habit.reads.learn(message, bytes, took ? std::optional(took->copies) : std::nullopt);
   if (took) habit.all_read.follow(took->all, took->all_bytes);
-  ++habit.read;
-  came(sort, message);
+  came(sort, message, ShmWay::read);
 }
 
 void Ways::written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
@@ -142,7 +149,11 @@ void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::opti
   share = follow(share, static_cast<double>(bytes) / static_cast<double>(message.bytes));
 }
 
-void Ways::came(Sort& sort, const Message& message) {
+void Ways::came(Sort& sort, const Message& message, ShmWay asked) {
+  Habit& habit = sort.habit();
+  Tried& tried = habit.tried[message.peer];
+  ++(asked == ShmWay::read ? tried.read : tried.streamed);  // also where the sender has declined
+  ++habit.messages;
   Balance& balance = sort.balance;
   const auto sent = static_cast<double>(sent_bytes_ - balance.sent_bytes);
   const auto received = static_cast<double>(received_bytes_ - balance.received_bytes);

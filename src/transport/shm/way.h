@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "base/pace.h"
@@ -42,20 +43,27 @@ struct WayBoard {
 /// Nanoseconds that a message took its receiver.
 struct Took {
   std::int64_t copies;    // its own
-  std::int64_t all;       // by the wall clock, until the last byte was there
+  std::int64_t all;       // by the wall clock, until the last byte was there: Ways::ended()
   std::size_t all_bytes;  // that came meanwhile; the others were there when the clock began
 };
 
 /// One rank's choices, and what they go by. Used by one thread at a time.
 class Ways {
  public:
-  /// `first`: of the first rank on the host, null on that rank itself; `peers`: how many other ranks there are.
-  Ways(WayBoard& mine, const WayBoard* first, std::size_t peers) : mine_(mine), first_(first), peers_(peers) {}
+  /// `first`: of the first rank on the host, null on that rank itself.
+  Ways(WayBoard& mine, const WayBoard* first) : mine_(mine), first_(first) {}
 
   /// For a message that is worth one, and may be read.
   ShmWay choose(const Message& message);
   /// Are its copies worth a look at the clock each?
   bool wants_time(const Message& message) const;
+  struct TimeShare {
+    std::int64_t ns;
+    bool from_first;  // of its bytes
+  };
+  /// By the wall clock, what a message has taken that has just come whole: since its first bytes, or since another came
+  /// whole that came beside it.
+  TimeShare ended(std::int64_t begun_ns);
 
   void sends(std::size_t bytes) { sent_bytes_ += bytes; }
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
@@ -78,11 +86,16 @@ class Ways {
     double cost() const { return share * pace.cost(); }
     void learn(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
   };
+  /// Messages of one sender's that came either way.
+  struct Tried {
+    std::size_t streamed = 0, read = 0;
+  };
   struct Habit {
     Pace copies_in, copies_out;
     ReadShare reads{1}, writes{0};
     Pace all_streamed, all_read;
-    std::size_t streamed = 0, read = 0;  // messages that came
+    std::map<int, Tried> tried;  // by sender
+    std::size_t messages = 0;    // that came
     std::size_t since_retry = 0;
     bool retries = false;  // the worse way, now
     ShmWay retried = ShmWay::undecided;
@@ -111,14 +124,13 @@ class Ways {
     Costs costs() const;
   };
   Sort& of(const Message& message) { return sorts_[sort_of(message)]; }
-  std::size_t trials_of(const Message& message) const;
-  static ShmWay next_way(Sort& sort, std::size_t trials);
-  void came(Sort& sort, const Message& message);
+  static ShmWay next_way(Sort& sort, const Message& message);
+  void came(Sort& sort, const Message& message, ShmWay asked);
 
   WayBoard& mine_;
   const WayBoard* const first_;
-  const std::size_t peers_;
   std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
+  std::int64_t last_end_ns_ = 0;
   std::array<Sort, kSorts> sorts_;
 };
 
