@@ -28,6 +28,7 @@ struct ShmWays {
   explicit ShmWays(const ShmWays* first) : ways(*board, first ? first->board.get() : nullptr) {}
   std::shared_ptr<shm::WayBoard> board = std::make_shared<shm::WayBoard>();
   shm::Ways ways;
+  std::int64_t begun_ns = 0, now_ns = 1;  // of the last message that came; by a clock that tests set
 };
 
 }  // namespace
@@ -48,20 +49,28 @@ void bind_shm_ways(nb::module_& m) {
           },
           "bytes"_a, "tag"_a, "sums"_a = false, "peer"_a = 0)
       .def(
+          "wants_time_to_send",
+          [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag, int peer) {
+            return rank.ways.wants_time_to_send(message(bytes, tag, false, peer));
+          },
+          "bytes"_a, "tag"_a, "peer"_a = 0)
+      .def(
           "received",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
-             std::optional<std::size_t> part, std::optional<std::int64_t> all_ns, bool declined, int sender) {
-            std::optional<shm::Took> took;
-            if (ns) took = {*ns, all_ns.value_or(*ns), bytes};
-            rank.ways.receives(bytes);
+             std::optional<std::size_t> part, std::optional<std::int64_t> all_ns, bool declined, int sender,
+             bool beside) {
             const Message came = message(bytes, tag, false, sender);
+            if (!beside) rank.begun_ns = rank.now_ns;
+            rank.now_ns += all_ns ? *all_ns : ns.value();
+            const shm::Took took{rank.ways.ended(came, 0, rank.begun_ns, rank.now_ns), ns};
+            rank.ways.receives(bytes);
             read ? rank.ways.read(came, part.value_or(bytes), took) : rank.ways.streamed(came, declined, took);
           },
           "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(), "all_ns"_a = nb::none(), "declined"_a = false,
-          "sender"_a = 0,
+          "sender"_a = 0, "beside"_a = false,
           "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself. "
-          "all_ns: from its first bytes to its last; None: as long. declined: it was streamed though it was to be "
-          "read.")
+          "all_ns: since the message before it; None: ns. declined: it was streamed though it was to be read. beside: "
+          "it began together with the one before it.")
       .def(
           "written",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns) {

@@ -34,7 +34,8 @@ class Rank:
         ns = int(self.bytes * self.costs[came])
         declined = declined and way == "read"
         read = came == "read"
-        self.ways.received(self.bytes, FIRST, read, ns if timed else None, declined=declined, sender=sender)
+        copies_ns = ns if timed else None
+        self.ways.received(self.bytes, FIRST, read, copies_ns, all_ns=ns, declined=declined, sender=sender)
         return way, timed
 
     def rows(self, messages: int) -> list[tuple[str, int]]:
@@ -87,11 +88,66 @@ def test_who_has_one_sender_now_tries_as_often_as_that_one_needs() -> None:
     assert seen == ["stream"] * (TRIALS - 1) + ["read"] * (TRIALS + 1)
 
 
-def test_messages_to_one_that_sends_none_are_timed_as_seldom_as_others() -> None:
+def test_a_row_of_retries_is_as_long_as_its_sender_needs() -> None:
+    rank = Rank(3.0, 1.0, senders=7)
+    rank.rows(7 * 2 * TRIALS)
+    rank.senders = itertools.repeat(0)
+    known = int(32 * 3 * TRIALS)
+    assert rank.rows(known + TRIALS + 1) == [("read", known), ("stream", TRIALS), ("read", 1)]
+
+
+def test_who_sends_and_receives_nothing_is_not_timed_and_others_are_as_seldom() -> None:
+    ways = _core.ShmWays(None)
+    ways.written(MIB, FIRST, MIB, 1)
+    assert not ways.wants_time_to_send(MIB, FIRST, peer=5)
+    for _ in range(2 * TRIALS + 8):
+        ways.written(MIB, FIRST, MIB, 1)
+        way = ways.choose(MIB, FIRST, sender=1)
+        ways.received(MIB, FIRST, way == "read", MIB, sender=1)
+    seen = []
+    for _ in range(4 * TIMED_EVERY):
+        seen.append(ways.wants_time_to_send(MIB, FIRST, peer=5))
+        ways.written(MIB, FIRST, MIB, 1)
+        ways.received(MIB, FIRST, False, None, all_ns=MIB, sender=1)
+    assert sum(seen) == 4
+
+
+def test_ranks_that_follow_one_with_fewer_senders_stop_timing() -> None:
+    first = _core.ShmWays(None)
+    other = _core.ShmWays(first)
+    timed = []
+    for _ in range(40 * TRIALS):
+        for ways, senders in ((first, 1), (other, 7)):
+            for sender in range(senders):
+                ways.written(MIB, FIRST, MIB, 1)
+                way = ways.choose(MIB, FIRST, sender=sender)
+                timed.append(ways is other and ways.wants_time(MIB, FIRST, peer=sender))
+                ways.received(MIB, FIRST, way == "read", MIB, sender=sender)
+    assert sum(timed) < 7 * 2 * TRIALS + 7 * 40 * TRIALS / TIMED_EVERY * 1.1
+
+
+@pytest.mark.parametrize(("stream", "read", "better"), [(1.0, 0.6, "read"), (0.6, 1.0, "stream")])
+@pytest.mark.parametrize("spread", [0.01, 0.3, 1.0])
+def test_messages_beside_each_other_cost_what_all_of_them_take(
+    stream: float, read: float, better: str, spread: float
+) -> None:
+    """Seven come at once to a root; streams end close together, reads one after the other, or the other way round."""
+    ways = _core.ShmWays(None)
+    for spreads in ({"stream": spread, "read": 1.0}, {"stream": 1.0, "read": spread}):
+        for _ in range(3 * TRIALS):
+            for sender in range(7):
+                way = ways.choose(MIB, FIRST, sender=sender)
+                whole = 7 * MIB * (stream if way == "stream" else read)
+                share = spreads[way] / 7
+                ns = int(whole * (share if sender else 1 - 6 * share))
+                ways.received(MIB, FIRST, way == "read", 1, all_ns=ns, sender=sender, beside=sender > 0)
+        assert ways.choose(MIB, FIRST, sender=0) == better
+
+
+def test_a_reader_that_is_declined_at_last_forgets_what_reading_cost() -> None:
     rank = Rank(1.0, 0.5)
-    rank.rows(2 * TRIALS)
-    timed = [rank.ways.wants_time(MIB, FIRST, peer=5) for _ in range(4) if rank.take()]
-    assert timed == [False] * 4
+    rank.rows(2 * TRIALS + 50)
+    assert [rank.take(declined=True)[0] for _ in range(TRIALS + 20)] == ["read"] * TRIALS + ["stream"] * 20
 
 
 def test_few_are_timed_once_the_ways_are_known() -> None:

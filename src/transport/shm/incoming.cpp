@@ -161,8 +161,9 @@ void Incoming::begin_stream(const PacketHeader& packet, std::size_t alike) {
   Message& message = *receive.message;
   stream_ = {&message, SpanCursor(message.memory), 0, stores_for(alike * message.bytes)};
   stream_.declined = receive.way == ShmWay::read;
-  stream_.timed = !message.consumer && ways_.wants_time(message);
-  if (stream_.timed) stream_.begun_ns = wall_clock_ns();
+  stream_.chosen = !message.consumer && is_worth_a_choice(message);
+  stream_.timed = stream_.chosen && ways_.wants_time(message);
+  if (stream_.chosen) stream_.begun_ns = wall_clock_ns();
 }
 
 void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<Message*>& done) {
@@ -177,12 +178,11 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   ways_.receives(bytes);
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
-  if (is_worth_a_choice(*stream_.message) && !stream_.message->consumer && !stream_.shared) {
-    std::optional<Took> took;
-    const std::size_t all = stream_.message->bytes, came = all - stream_.first_bytes;
-    const Ways::TimeShare share = ways_.ended(stream_.begun_ns);
-    if (stream_.timed) took = {stream_.copies_ns, share.ns, share.from_first && came > 0 ? came : all};
-    ways_.streamed(*stream_.message, stream_.declined, took);
+  if (stream_.chosen) {
+    const Message& message = *stream_.message;
+    Took took{ways_.ended(message, stream_.first_bytes, stream_.begun_ns, wall_clock_ns()), {}};
+    if (stream_.timed) took.copies_ns = stream_.copies_ns;
+    if (!stream_.shared) ways_.streamed(message, stream_.declined, took);
   }
   finish(stream_.message, done);
   stream_.message = nullptr;

@@ -69,6 +69,7 @@ class Incoming {
     std::int64_t copies_ns = 0;   // that taking it out of the ring has cost
     bool shared = false;          // any of it with other messages
     bool declined = false;        // it was to be read
+    bool chosen = false;          // it is worth a choice
   };
 
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time

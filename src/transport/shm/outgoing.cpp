@@ -78,7 +78,7 @@ void Outgoing::read_notes(std::vector<Message*>& done) {
                                      : being_read_.empty() ? nullptr
                                                            : &being_read_.front();
       if (!sending) throw InternalError("a receiver offers its memory for a message that was not sent");
-      writing_.begin(*sending->message, note->offer, ways_.wants_time(*sending->message));
+      writing_.begin(*sending->message, note->offer, ways_.wants_time_to_send(*sending->message));
     } else if (const auto sending = held_.pop(note->tag)) {
       turns_.push_back({kind_for(note->kind, *sending->message), *sending, /*noticed=*/true});
       release_behind(note->tag);
@@ -118,7 +118,7 @@ bool Outgoing::put_next(std::vector<Message*>& done) {
     return put_fragment(done);
   } else {
     const Message& message = *turn.sending.message;
-    stream_ = {turn.sending, SpanCursor(message.memory), 0, turn.noticed, false, ways_.wants_time(message)};
+    stream_ = {turn.sending, SpanCursor(message.memory), 0, turn.noticed, false, ways_.wants_time_to_send(message)};
     if (!put_fragment(done)) {
       stream_.sending = {};  // a stream is under way from its first packet on: nothing overtakes that one
       return false;

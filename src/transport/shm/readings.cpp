@@ -80,7 +80,7 @@ bool Readings::read(ControlWriter& notes, bool shares) {
   ReadUnderWay& reading = readings_.front();
   if (reading.number == 0) {
     reading.number = claims_.begin();
-    if (reading.timed) reading.begun_ns = wall_clock_ns();
+    reading.begun_ns = wall_clock_ns();
   }
   if (shares && !reading.offered) offer(reading, notes);
   const auto run = next_pieces(reading);
@@ -102,9 +102,8 @@ std::optional<Readings::End> Readings::take_ended(ControlWriter& notes) {
     throw TransportError("rank " + std::to_string(message.peer) + " gave up while its memory was read");
   ways_.receives(message.bytes);
   if (is_worth_a_choice(message)) {
-    std::optional<Took> took;
-    const Ways::TimeShare share = ways_.ended(reading.begun_ns);
-    if (reading.timed) took = {reading.copies_ns, share.ns, message.bytes};
+    Took took{ways_.ended(message, 0, reading.begun_ns, wall_clock_ns()), {}};
+    if (reading.timed) took.copies_ns = reading.copies_ns;
     ways_.read(message, reading.read_bytes, took);
   }
   const End end{reading.message, reading.then};

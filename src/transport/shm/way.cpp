@@ -18,7 +18,6 @@ constexpr std::size_t kLeastToRead = std::size_t{1} << 17;  // shorter ones were
 // caches do not keep costs as much the first time, and programs make few such calls.
 constexpr std::size_t kTrials = 12, kTrialsOfLong = 4;
 constexpr std::size_t kLongBytes = std::size_t{4} << 20;
-constexpr double kRowsToRetry = 32;  // such rows, times how much longer the worse way takes
 constexpr std::uint64_t kMessagesToTime =
     16;  // messages, beside trials: a look at the thread's own clock costs up to 1 us
 
@@ -32,8 +31,6 @@ constexpr double kOfLate = 0.8, kMostInBatch = 4;
 /// moves.
 constexpr int kOrigins = 3;
 constexpr int kLengths = kSorts / kOrigins;
-
-std::size_t trials_of(const Message& message) { return message.bytes < kLongBytes ? kTrials : kTrialsOfLong; }
 
 double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; }
 
@@ -67,7 +64,10 @@ ShmWay Ways::choose(const Message& message) {
     const ShmWay way = first_->ways[number].load(std::memory_order_relaxed);
     if (way != ShmWay::undecided) return way;
   }
-  const ShmWay way = next_way(sort, message);
+  const auto [stream, read] = sort.costs();
+  Habit& habit = sort.habit();
+  Trials& trials = sort.sends_too() ? habit.together : habit.by_sender[message.peer];
+  const ShmWay way = trials.next(sort.row_of(message), stream, read);
   if (sort.sends_too()) mine_.ways[number].store(way, std::memory_order_relaxed);
   return way;
 }
@@ -83,60 +83,54 @@ Ways::Costs Ways::Sort::costs() const {
           of_late.reads.cost() + share * of_late.writes.cost()};
 }
 
-Ways::TimeShare Ways::ended(std::int64_t begun_ns) {
-  const std::int64_t now_ns = wall_clock_ns();
+const Trials* Ways::Sort::trials(int sender) const {
+  if (sends_too()) return &exchanging.together;
+  const auto found = receiving.by_sender.find(sender);
+  return found == receiving.by_sender.end() ? nullptr : &found->second;
+}
+
+std::size_t Ways::Sort::row_of(const Message& message) const {
+  const std::size_t senders = sends_too() ? std::max<std::size_t>(exchanging.by_sender.size(), 1) : 1;
+  return (message.bytes < kLongBytes ? kTrials : kTrialsOfLong) * senders;
+}
+
+TimeShare Ways::ended(const Message& message, std::size_t first_bytes, std::int64_t begun_ns, std::int64_t now_ns) {
   const std::int64_t before_ns = std::exchange(last_end_ns_, now_ns);
-  return {now_ns - std::max(begun_ns, before_ns), begun_ns >= before_ns};
+  if (begun_ns < before_ns) return {now_ns - before_ns, message.bytes, period_};
+  return {now_ns - begun_ns, first_bytes < message.bytes ? message.bytes - first_bytes : message.bytes, ++period_};
 }
 
 bool Ways::wants_time(const Message& message) const {
   if (!is_worth_a_choice(message)) return false;
-  const Habit& habit = sorts_[sort_of(message)].habit();
-  const auto tried = habit.tried.find(message.peer);
-  const std::size_t trials = trials_of(message);
-  const bool tries = tried == habit.tried.end() ? habit.messages < 2 * trials  // it goes to one that sends none
-                                                : std::min(tried->second.streamed, tried->second.read) < trials;
-  return habit.retries || tries || habit.messages % kMessagesToTime == 0;
+  const Sort& sort = sorts_[sort_of(message)];
+  const Trials* const trials = sort.trials(message.peer);
+  return !trials || trials->are_under_way(sort.row_of(message)) || sort.habit().messages % kMessagesToTime == 0;
 }
 
-ShmWay Ways::next_way(Sort& sort, const Message& message) {
-  Habit& habit = sort.habit();
-  const Tried& tried = habit.tried[message.peer];
-  if (tried.streamed < trials_of(message)) return ShmWay::stream;
-  if (tried.read < trials_of(message)) return ShmWay::read;  // the sender may decline
-  const std::size_t row = trials_of(message) * habit.tried.size();
-  const auto [stream, read] = sort.costs();
-  const bool known = stream > 0 && read > 0;  // else whoever was asked has declined
-  const ShmWay better = known && read < stream ? ShmWay::read : ShmWay::stream;
-  if (habit.row_left == 0) {
-    const double ratio = known ? std::max(read, stream) / std::min(read, stream) : 1;
-    if (static_cast<double>(++habit.since_retry) > kRowsToRetry * ratio * static_cast<double>(row)) {
-      habit.retried = better == ShmWay::read ? ShmWay::stream : ShmWay::read;
-      habit.row_left = row;
-      habit.since_retry = 0;
-    }
-  }
-  habit.retries = habit.row_left > 0;
-  if (!habit.retries) return better;
-  --habit.row_left;
-  return habit.retried;
+bool Ways::wants_time_to_send(const Message& message) const {
+  // Who receives nothing meanwhile has no use for it.
+  return is_worth_a_choice(message) && sorts_[sort_of(message)].sends_too() && wants_time(message);
 }
 
-void Ways::streamed(const Message& message, bool declined, std::optional<Took> took) {
+void Ways::streamed(const Message& message, bool declined, const Took& took) {
   Sort& sort = of(message);
   Habit& habit = sort.habit();
-  if (took) {
-    habit.copies_out.learn(took->copies, message.bytes);
-    habit.all_streamed.follow(took->all, took->all_bytes);
+  if (took.copies_ns) habit.copies_out.learn(*took.copies_ns, message.bytes);
+  habit.all_streamed.learn(took.all);
+  habit.declined = declined ? habit.declined + 1 : 0;
+  if (habit.declined >= sort.row_of(message)) {  // what reading cost is long ago
+    habit.reads = {1};
+    habit.all_read = {};
   }
   came(sort, message, declined ? ShmWay::read : ShmWay::stream);
 }
 
-void Ways::read(const Message& message, std::size_t bytes, std::optional<Took> took) {
+void Ways::read(const Message& message, std::size_t bytes, const Took& took) {
   Sort& sort = of(message);
   Habit& habit = sort.habit();
-  habit.reads.learn(message, bytes, took ? std::optional(took->copies) : std::nullopt);
-  if (took) habit.all_read.follow(took->all, took->all_bytes);
+  habit.reads.learn(message, bytes, took.copies_ns);
+  habit.all_read.learn(took.all);
+  habit.declined = 0;
   came(sort, message, ShmWay::read);
 }
 
@@ -151,8 +145,8 @@ void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::opti
 
 void Ways::came(Sort& sort, const Message& message, ShmWay asked) {
   Habit& habit = sort.habit();
-  Tried& tried = habit.tried[message.peer];
-  ++(asked == ShmWay::read ? tried.read : tried.streamed);  // also where the sender has declined
+  habit.by_sender[message.peer].came(asked);
+  habit.together.came(asked);
   ++habit.messages;
   Balance& balance = sort.balance;
   const auto sent = static_cast<double>(sent_bytes_ - balance.sent_bytes);

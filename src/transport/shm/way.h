@@ -20,11 +20,10 @@
 #include <optional>
 
 #include "base/pace.h"
+#include "transport/shm/trials.h"
 #include "transport/transport.h"
 
 namespace lanecast::shm {
-
-enum class ShmWay : std::uint8_t { undecided = 0, stream, read };
 
 /// Is it long enough to be worth a choice? sums: its sender has added it up in this call.
 bool is_worth_a_choice(std::size_t bytes, bool sums);
@@ -40,11 +39,10 @@ struct WayBoard {
   std::array<std::atomic<ShmWay>, kSorts> ways;  // its last choices
 };
 
-/// Nanoseconds that a message took its receiver.
+/// What a message took its receiver.
 struct Took {
-  std::int64_t copies;    // its own
-  std::int64_t all;       // by the wall clock, until the last byte was there: Ways::ended()
-  std::size_t all_bytes;  // that came meanwhile; the others were there when the clock began
+  TimeShare all;
+  std::optional<std::int64_t> copies_ns;  // its own, where it has looked at the clock
 };
 
 /// One rank's choices, and what they go by. Used by one thread at a time.
@@ -57,23 +55,19 @@ class Ways {
   ShmWay choose(const Message& message);
   /// Are its copies worth a look at the clock each?
   bool wants_time(const Message& message) const;
-  struct TimeShare {
-    std::int64_t ns;
-    bool from_first;  // of its bytes
-  };
-  /// By the wall clock, what a message has taken that has just come whole: since its first bytes, or since another came
-  /// whole that came beside it.
-  TimeShare ended(std::int64_t begun_ns);
+  bool wants_time_to_send(const Message& message) const;
+  /// Of a message that has come whole, all by the wall clock: `first_bytes` were there when it began.
+  TimeShare ended(const Message& message, std::size_t first_bytes, std::int64_t begun_ns, std::int64_t now_ns);
 
   void sends(std::size_t bytes) { sent_bytes_ += bytes; }
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
-  // A message worth a choice, for which no outbox was used, has left or come; `ns`, `took`: where this rank has looked
-  // at the clock.
+  // A message worth a choice, for which no outbox was used, has left or come; `ns`: where this rank has looked at the
+  // clock.
   void sent(const Message& message, std::int64_t ns) { of(message).habit().copies_in.learn(ns, message.bytes); }
   /// declined: it was to be read.
-  void streamed(const Message& message, bool declined, std::optional<Took> took);
+  void streamed(const Message& message, bool declined, const Took& took);
   /// Of `bytes` of it, which this rank has copied; its sender the others.
-  void read(const Message& message, std::size_t bytes, std::optional<Took> took);
+  void read(const Message& message, std::size_t bytes, const Took& took);
   /// At the sender: its receiver has copied the others.
   void written(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
 
@@ -86,20 +80,14 @@ class Ways {
     double cost() const { return share * pace.cost(); }
     void learn(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
   };
-  /// Messages of one sender's that came either way.
-  struct Tried {
-    std::size_t streamed = 0, read = 0;
-  };
   struct Habit {
     Pace copies_in, copies_out;
     ReadShare reads{1}, writes{0};
-    Pace all_streamed, all_read;
-    std::map<int, Tried> tried;  // by sender
-    std::size_t messages = 0;    // that came
-    std::size_t since_retry = 0;
-    bool retries = false;  // the worse way, now
-    ShmWay retried = ShmWay::undecided;
-    std::size_t row_left = 0;  // messages that are still to come that way
+    PeriodPace all_streamed, all_read;
+    std::map<int, Trials> by_sender;
+    Trials together;
+    std::size_t messages = 0;  // that came
+    std::size_t declined = 0;  // in a row
   };
   /// How much a rank sends while such messages come.
   struct Balance {
@@ -119,18 +107,22 @@ class Ways {
     Habit receiving, exchanging;
 
     bool sends_too() const;
+    /// Who receives alone has few senders in a call, a scatter's one. Who exchanges leads others, for which the trials
+    /// of a new sender would be noise.
+    const Trials* trials(int sender) const;
+    std::size_t row_of(const Message& message) const;
     const Habit& habit() const { return sends_too() ? exchanging : receiving; }
     Habit& habit() { return sends_too() ? exchanging : receiving; }
     Costs costs() const;
   };
   Sort& of(const Message& message) { return sorts_[sort_of(message)]; }
-  static ShmWay next_way(Sort& sort, const Message& message);
   void came(Sort& sort, const Message& message, ShmWay asked);
 
   WayBoard& mine_;
   const WayBoard* const first_;
   std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
   std::int64_t last_end_ns_ = 0;
+  std::uint64_t period_ = 0;
   std::array<Sort, kSorts> sorts_;
 };
 
