@@ -144,6 +144,18 @@ def test_messages_beside_each_other_cost_what_all_of_them_take(
         assert ways.choose(MIB, FIRST, sender=0) == better
 
 
+def test_a_near_peers_fast_copies_do_not_hide_a_far_ones() -> None:
+    """Who exchanges goes by its own copies: here of streams from a near sender and from a far one."""
+    ways = _core.ShmWays(None)
+    for _ in range(8 * TRIALS):
+        for sender, stream in enumerate((0.2, 2.0)):
+            ways.written(MIB, FIRST, 0, 1)
+            way = ways.choose(MIB, FIRST, sender=sender)
+            ns = int(MIB * (stream if way == "stream" else 0.8))
+            ways.received(MIB, FIRST, way == "read", ns, sender=sender)
+    assert ways.choose(MIB, FIRST, sender=0) == "read"
+
+
 def test_a_reader_that_is_declined_at_last_forgets_what_reading_cost() -> None:
     rank = Rank(1.0, 0.5)
     rank.rows(2 * TRIALS + 50)

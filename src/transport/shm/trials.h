@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 
 #include "base/pace.h"
 
@@ -46,6 +47,23 @@ class Trials {
   bool retries_ = false;  // the worse way, now
   ShmWay retried_ = ShmWay::undecided;
   std::size_t row_left_ = 0;  // messages that are still to come that way
+};
+
+/// What copies from or to several peers have cost of late: the mean of each peer's, since a copy that was fast is proof
+/// of what its own peer's memory costs, and not of what a far one's does.
+class PeerPaces {
+ public:
+  double cost() const { return paces_.empty() ? 0 : sum_ / static_cast<double>(paces_.size()); }
+  void learn(int peer, std::int64_t ns, std::size_t bytes) {
+    Pace& pace = paces_[peer];
+    sum_ -= pace.cost();
+    pace.learn(ns, bytes);
+    sum_ += pace.cost();
+  }
+
+ private:
+  std::map<int, Pace> paces_;
+  double sum_ = 0;
 };
 
 /// What belongs to one message of the wall clock's time, where several come beside each other.

@@ -115,7 +115,7 @@ bool Ways::wants_time_to_send(const Message& message) const {
 void Ways::streamed(const Message& message, bool declined, const Took& took) {
   Sort& sort = of(message);
   Habit& habit = sort.habit();
-  if (took.copies_ns) habit.copies_out.learn(*took.copies_ns, message.bytes);
+  if (took.copies_ns) habit.copies_out.learn(message.peer, *took.copies_ns, message.bytes);
   habit.all_streamed.learn(took.all);
   habit.declined = declined ? habit.declined + 1 : 0;
   if (habit.declined >= sort.row_of(message)) {  // what reading cost is long ago
@@ -139,7 +139,7 @@ void Ways::written(const Message& message, std::size_t bytes, std::optional<std:
 }
 
 void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns) {
-  if (ns && bytes > 0) pace.learn(*ns, bytes);
+  if (ns && bytes > 0) pace.learn(message.peer, *ns, bytes);
   share = follow(share, static_cast<double>(bytes) / static_cast<double>(message.bytes));
 }
 

@@ -63,7 +63,9 @@ class Ways {
   void receives(std::size_t bytes) { received_bytes_ += bytes; }
   // A message worth a choice, for which no outbox was used, has left or come; `ns`: where this rank has looked at the
   // clock.
-  void sent(const Message& message, std::int64_t ns) { of(message).habit().copies_in.learn(ns, message.bytes); }
+  void sent(const Message& message, std::int64_t ns) {
+    of(message).habit().copies_in.learn(message.peer, ns, message.bytes);
+  }
   /// declined: it was to be read.
   void streamed(const Message& message, bool declined, const Took& took);
   /// Of `bytes` of it, which this rank has copied; its sender the others.
@@ -75,13 +77,13 @@ class Ways {
   /// What this rank copies of messages that are read, as their receiver or as their sender.
   struct ReadShare {
     double share;  // of a message, of late
-    Pace pace = {};
+    PeerPaces pace = {};
 
     double cost() const { return share * pace.cost(); }
     void learn(const Message& message, std::size_t bytes, std::optional<std::int64_t> ns);
   };
   struct Habit {
-    Pace copies_in, copies_out;
+    PeerPaces copies_in, copies_out;
     ReadShare reads{1}, writes{0};
     PeriodPace all_streamed, all_read;
     std::map<int, Trials> by_sender;
