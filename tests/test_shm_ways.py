@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,7 +22,7 @@ class Rank:
 
     def __init__(self, stream: float, read: float, senders: int = 1, bytes: int = MIB) -> None:
         self.ways = _core.ShmWays(None)
-        self.senders = itertools.cycle(range(senders))
+        self.senders: Iterator[int] = itertools.cycle(range(senders))
         self.costs = {"stream": stream, "read": read}
         self.bytes = bytes
 
