@@ -226,6 +226,20 @@ def test_a_library_within_a_host_is_no_network() -> None:
     ]
 
 
+FROM_ONE = """
+import lanecast
+comm = lanecast.init(transports="mpi,shm", topology="2x4")
+if comm.rank == 0:
+    print(*(comm.chosen(kind, 1 << 20)[0] for kind in ("broadcast", "scatter")))
+"""
+
+
+def test_seven_ranks_do_not_copy_all_from_one_at_the_speed_of_three() -> None:
+    broadcast, scatter = mpich(8, [sys.executable, "-c", FROM_ONE]).split()
+    assert broadcast != "direct"
+    assert scatter == "direct"
+
+
 def test_a_profile_stops_the_timing(tmp_path: Path) -> None:
     """Its links are taken as they are, on all ranks."""
     file = tmp_path / "profile.json"

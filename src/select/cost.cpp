@@ -47,19 +47,20 @@ double hidden_in_chunks(double reduced, const Load& load, const Models& models) 
 
 constexpr double kHeldBytes = 64 << 10;  // of each message
 
+/// How many ranks at a time copy from one rank's memory; more were not measured, and 15 took some five times as long.
+double readers_of_one(int ranks) { return std::clamp(ranks - 1, 1, 3); }
+
 /// What everyone gets from the root itself: one copy by the root, and one by each of the others, who go on meanwhile.
-Cost with_one_copy(Cost cost) {
-  cost.volume = 1;
+Cost with_one_copy(Cost cost, bool by_library, int ranks) {
+  cost.volume = by_library ? std::max(1.0, (ranks - 1) / readers_of_one(ranks)) : 1;
   cost.even = 0.5;  // of the two copies that a message takes
   return cost;
 }
 
-/// What the root hands out where receivers copy: each its own, beside others. How many of them one core's memory serves
-/// was measured up to three.
+/// What the root hands out where receivers copy: each its own, beside others.
 Cost with_own_copies(Cost cost, int ranks) {
-  const double beside = std::clamp(ranks - 1, 1, 3);
-  cost.volume /= beside;
-  cost.even *= beside;
+  cost.volume /= readers_of_one(ranks);
+  cost.even *= readers_of_one(ranks);
   return cost;
 }
 
@@ -67,7 +68,7 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
   const Link& link = link_of(load, models);
   const bool has_time = link.crowd <= 1;  // the cores that move its messages
   const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.sends_once_from;
-  if (once) cost = with_one_copy(cost);
+  if (once) cost = with_one_copy(cost, link.by_library, load.ranks);
   const bool is_read = link.by_library && !link.by_itself && !load.on_gpus &&
                        load.bytes / static_cast<std::size_t>(load.ranks) >= link.sends_once_from;
   const bool beside = is_read && cost.hands_out && load.kind == Kind::scatter;

@@ -66,7 +66,7 @@ ShmWay Ways::choose(const Message& message) {
   }
   const auto [stream, read] = sort.costs();
   Habit& habit = sort.habit();
-  Trials& trials = sort.sends_too() ? habit.together : habit.by_sender[message.peer];
+  WayTrials& trials = sort.sends_too() ? habit.together : habit.by_sender[message.peer];
   const ShmWay way = trials.next(sort.row_of(message), stream, read);
   if (sort.sends_too()) mine_.ways[number].store(way, std::memory_order_relaxed);
   return way;
@@ -83,7 +83,7 @@ Ways::Costs Ways::Sort::costs() const {
           of_late.reads.cost() + share * of_late.writes.cost()};
 }
 
-const Trials* Ways::Sort::trials(int sender) const {
+const WayTrials* Ways::Sort::trials(int sender) const {
   if (sends_too()) return &exchanging.together;
   const auto found = receiving.by_sender.find(sender);
   return found == receiving.by_sender.end() ? nullptr : &found->second;
@@ -103,7 +103,7 @@ TimeShare Ways::ended(const Message& message, std::size_t first_bytes, std::int6
 bool Ways::wants_time(const Message& message) const {
   if (!is_worth_a_choice(message)) return false;
   const Sort& sort = sorts_[sort_of(message)];
-  const Trials* const trials = sort.trials(message.peer);
+  const WayTrials* const trials = sort.trials(message.peer);
   return !trials || trials->are_under_way(sort.row_of(message)) || sort.habit().messages % kMessagesToTime == 0;
 }
 

@@ -20,7 +20,7 @@
 #include <optional>
 
 #include "base/pace.h"
-#include "transport/shm/trials.h"
+#include "transport/shm/way_trials.h"
 #include "transport/transport.h"
 
 namespace lanecast::shm {
@@ -86,8 +86,8 @@ class Ways {
     PeerPaces copies_in, copies_out;
     ReadShare reads{1}, writes{0};
     PeriodPace all_streamed, all_read;
-    std::map<int, Trials> by_sender;
-    Trials together;
+    std::map<int, WayTrials> by_sender;
+    WayTrials together;
     std::size_t messages = 0;  // that came
     std::size_t declined = 0;  // in a row
   };
@@ -111,7 +111,7 @@ class Ways {
     bool sends_too() const;
     /// Who receives alone has few senders in a call, a scatter's one. Who exchanges leads others, for which the trials
     /// of a new sender would be noise.
-    const Trials* trials(int sender) const;
+    const WayTrials* trials(int sender) const;
     std::size_t row_of(const Message& message) const;
     const Habit& habit() const { return sends_too() ? exchanging : receiving; }
     Habit& habit() { return sends_too() ? exchanging : receiving; }

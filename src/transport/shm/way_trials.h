@@ -14,7 +14,7 @@ namespace lanecast::shm {
 
 enum class ShmWay : std::uint8_t { undecided = 0, stream, read };
 
-class Trials {
+class WayTrials {
  public:
   /// `row`: messages; `stream`, `read`: what they cost, 0 where that is not known.
   ShmWay next(std::size_t row, double stream, double read) {
