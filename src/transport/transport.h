@@ -137,7 +137,7 @@ class Transport {
 
   /// May `peer` read so many bytes straight from this process's memory? sums: they were added up in this call.
   virtual bool may_be_read(int /*peer*/, std::size_t /*bytes*/, bool /*sums*/) const { return true; }
-  /// Does it, and from a core that, of late, shares a cache with this one? Where nobody knows it does not.
+  /// Does it, and from a core that is not known to share no cache with this one? Never where the transport cannot tell.
   virtual bool is_read_near(int /*peer*/) const { return false; }
   /// May `Message::memory` lie on a GPU of this vendor's? Nothing where only the user can decide: the library below may
   /// not know, or would call the GPU's driver while messages move.
