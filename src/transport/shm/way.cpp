@@ -104,7 +104,8 @@ bool Ways::wants_time(const Message& message) const {
   if (!is_worth_a_choice(message)) return false;
   const Sort& sort = sorts_[sort_of(message)];
   const WayTrials* const trials = sort.trials(message.peer);
-  return !trials || trials->are_under_way(sort.row_of(message)) || sort.habit().messages % kMessagesToTime == 0;
+  return !trials || trials->are_under_way(sort.row_of(message)) ||
+         sort.habit().together.messages() % kMessagesToTime == 0;
 }
 
 bool Ways::wants_time_to_send(const Message& message) const {
@@ -147,7 +148,6 @@ void Ways::came(Sort& sort, const Message& message, ShmWay asked) {
   Habit& habit = sort.habit();
   habit.by_sender[message.peer].came(asked);
   habit.together.came(asked);
-  ++habit.messages;
   Balance& balance = sort.balance;
   const auto sent = static_cast<double>(sent_bytes_ - balance.sent_bytes);
   const auto received = static_cast<double>(received_bytes_ - balance.received_bytes);

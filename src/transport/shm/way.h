@@ -88,7 +88,6 @@ class Ways {
     PeriodPace all_streamed, all_read;
     std::map<int, WayTrials> by_sender;
     WayTrials together;
-    std::size_t messages = 0;  // that came
     std::size_t declined = 0;  // in a row
   };
   /// How much a rank sends while such messages come.

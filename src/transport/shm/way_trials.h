@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of two ways is tried when: each in a row of messages first, then the worse one now and then.
+// Which of two ways is tried when, and what each has cost: each in a row of messages first, then the worse one now and
+// then.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -36,7 +36,8 @@ class WayTrials {
     return retried_;
   }
   /// Also for a rank that takes another's choices, which may try one way alone.
-  bool are_under_way(std::size_t row) const { return retries_ || streamed_ + read_ < 2 * row; }
+  bool are_under_way(std::size_t row) const { return retries_ || messages() < 2 * row; }
+  std::size_t messages() const { return streamed_ + read_; }  // that came
   /// A message that was to come that way, also where its sender has declined.
   void came(ShmWay asked) { ++(asked == ShmWay::read ? read_ : streamed_); }
 
