@@ -48,6 +48,7 @@ nb::dict to_dict(const Program& program, const gpu::Instruction& what) {
   d["needs"] = what.needs;
   d["needs_back"] = what.needs_back;
   d["writes_scratch"] = what.writes_scratch != 0;
+  d["joined"] = what.joined != 0;
   d["step"] = what.step;
   d["op"] = name_of(static_cast<ReduceOp>(what.op));
   d["divisor"] = what.divisor;

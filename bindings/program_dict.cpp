@@ -57,7 +57,7 @@ void read_runs(Program& program, gpu::Instruction& what, nb::handle runs) {
     for (nb::handle operand : run) program.operands.push_back(read_operand(operand));
     const std::size_t each = program.operands.size() - first;
     if (what.runs == 0 && adds && each > 1 && each <= gpu::kMostRanks + 1)
-      what.sources = static_cast<gpu::u16>(what.operation == gpu::Operation::reduce ? each - 1 : each);
+      what.sources = static_cast<gpu::u8>(what.operation == gpu::Operation::reduce ? each - 1 : each);
     if (each != operands_of(what))
       refuse("runs: one of " + std::to_string(each) + " operands, where a " + std::string(name_of(what.operation)) +
              " has " + std::to_string(operands_of(what)));
@@ -69,6 +69,7 @@ void read_runs(Program& program, gpu::Instruction& what, nb::handle runs) {
 gpu::Instruction read_rest(Program& program, gpu::Instruction what, nb::handle d) {
   what.ends = nb::cast<bool>(d["ends"]) ? 1 : 0;
   what.writes_scratch = nb::cast<bool>(d["writes_scratch"]) ? 1 : 0;
+  what.joined = nb::cast<bool>(d["joined"]) ? 1 : 0;
   what.delay = number<gpu::u32>(d, "delay", 0, program.delays);
   what.needs = number<gpu::u32>(d, "needs", 0, UINT32_MAX);
   what.needs_back = number<gpu::u32>(d, "needs_back", 0, what.delay);

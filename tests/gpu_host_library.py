@@ -29,6 +29,7 @@ SMALLER = {
     },
     "message_arguments.h": {"kMessageThreads": 80, "kMessageBlocks": 2, "kMessageSlots": 6, "kShortestPiece": 32,
         "kCarriedSlots": 40, "kStagedSlots": 20, "kCarriedBlocks": 2, "kLongestParcel": 8, "kCarriedSlotBytes": 64},
+    "program_arguments.h": {"kPutters": 8, "kTakers": 16},
 }  # of a program's kernels  # fmt: skip
 FLAGS = ("-std=c++20", "-ffp-contract=off", "-fno-strict-aliasing", "-Wno-unknown-pragmas", "-pthread")
 

@@ -39,6 +39,7 @@ class Queue:
         self.peer = 0  # whose message that is
         self.speed = 1.0
         self.lengths: list[int] | None = None  # of the runs of an instruction that waits
+        self.joined: int | None = None  # round of this queue that the other one has put already
         self.is_parked = False
         self.waits_for = ""
 
@@ -174,13 +175,40 @@ class Interpreter:
         hears = what["carried"] is not None and self._hears_for_others(queue, self._end_of(queue, what))
         if (any(lengths) or hears) and not self._may_begin(queue, what, sum(lengths)):
             return False
-        for run, length in zip(what["runs"], lengths, strict=True):
-            if length:
-                self._move(queue, what, run, length)
-        if talks and what["ends"]:
-            self._end_message(queue, what)
+        if queue.joined != queue.ended:
+            for run, length in zip(what["runs"], lengths, strict=True):
+                if length:
+                    self._move(queue, what, run, length)
+            if what["joined"] and queue.name == "takes" and any(lengths):
+                self._put_at_once(queue, what, lengths)
+            if talks and what["ends"]:
+                self._end_message(queue, what)
         queue.lengths = None
         return True
+
+    def _put_at_once(self, queue: Queue, what: ProgramDict, lengths: list[int]) -> None:
+        """A sum writes into the ring of the put that is joined to it, if that has come so far and finds room."""
+        other = queue.other
+        if other.ended == other.rounds:
+            return
+        tick, number = divmod(other.ended, len(other.list))
+        put = other.list[number]
+        chunk = tick - put["delay"]
+        if not put["joined"] or other.needed(put, tick, chunk) != queue.ended + 1 or self._random.random() < 0.3:
+            return
+        slice_number = chunk * other.program["lanes"] + other.lane
+        if lengths != [length_of(run[0], slice_number) for run in put["runs"]]:
+            raise WrongProgram(f"{other}: it is joined to a sum of another size")
+        ring = self._ring(other, put["peer"])
+        at = ring.put if other.at is None else other.at
+        if at + sum(lengths) > self._ring_bytes and ring.emptied < grains(at + sum(lengths) - self._ring_bytes):
+            return
+        for run, length in zip(what["runs"], lengths, strict=True):
+            ring.write(at, self._view(queue, what, run[0]))
+            at += length
+        other.joined, other.at, other.peer = other.ended, at, put["peer"]
+        if put["ends"]:  # the peer hears before the put ends
+            self._end_message(other, put)
 
     def _ring(self, queue: Queue, peer: int) -> Ring:
         pair = (queue.rank, peer) if queue.name == "puts" else (peer, queue.rank)
@@ -195,7 +223,7 @@ class Interpreter:
         if queue.other.ended < rounds:
             queue.waits_for = f"round {rounds} of the other queue, which is at {queue.other.ended}"
             return False
-        if what["peer"] is None:
+        if what["peer"] is None or queue.joined == queue.ended:
             return True
         if what["carried"] is not None:
             return self._hears(queue, self._end_of(queue, what), tick - what["delay"])

@@ -183,6 +183,26 @@ def change_delay(rng: random.Random, programs: Programs) -> bool:
     return True
 
 
+def join_to_another(rng: random.Random, programs: Programs) -> bool:
+    """A put and what it needs, which writes something else than that moves, or adds nothing up."""
+
+    def fits(program: ProgramDict, name: str, k: int) -> bool:
+        what = program[name][k]
+        if name != "puts" or not what["needs"] or what["needs_back"]:
+            return False
+        written = program["takes"][what["needs"] - 1]
+        targets = [run[0] for run in written["runs"]]
+        adds = written["operation"] in ("take_reduce", "reduce")
+        return bool(targets and (not adds or targets != [run[0] for run in what["runs"]]))
+
+    if (at := some_place(rng, programs, fits)) is None:
+        return False
+    program, name, k = at
+    what = program[name][k]
+    what["joined"] = program["takes"][what["needs"] - 1]["joined"] = True
+    return True
+
+
 MUTATORS: list[Mutator] = [
     need_one_less,
     move_end,
@@ -194,4 +214,5 @@ MUTATORS: list[Mutator] = [
     wait_in_a_circle,
     change_operand,
     change_delay,
+    join_to_another,
 ]

@@ -10,6 +10,7 @@ import gpu_host_library
 # How often; what it says.
 PROGRAMS = {
     "exchanges": ("1", "992 calls\n"), "messages": ("2", "192 messages\n"), "carried": ("2", "48 messages\n"),
+    "joined": ("3", "240 launches\n"),
 }  # fmt: skip
 
 

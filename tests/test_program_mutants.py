@@ -22,6 +22,7 @@ from program_mutants import (
     Programs,
     change_peer,
     drop_message,
+    join_to_another,
     move_end,
     one_generation_fewer,
     wait_in_a_circle,
@@ -46,7 +47,7 @@ def some_call(rng: random.Random, mutator: Mutator) -> tuple[Call, Programs]:
     """Every part has several granules, so that hardly an instruction has no bytes."""
     size = rng.randint(2, 6)
     plans: list[Plan]
-    chunks = rng.choice([2, 5, 9])
+    chunks = rng.choice([1, 2, 5, 9])
     if mutator is move_end:
         plans = _core.make_plans("all_to_all", Topology(18), "bruck")
         shape = Shape([4] * 18 * 18)
@@ -98,6 +99,7 @@ RIGHT_IN_A_HUNDRED = {
     "wait_in_a_circle": 0,
     "change_operand": 0,
     "change_delay": 25,  # a take that waits for its message anyway, or a put that depends on nothing
+    "join_to_another": 100,  # what was taken may be put at once as well; the proof refuses all
 }
 
 
@@ -127,8 +129,8 @@ def told_by_the_proof(programs: Programs, ring_bytes: int) -> str:
         return "refused"
     try:
         _core.check_queues(read, ring_bytes)
-    except lanecast.PlanError:
-        return "caught"
+    except lanecast.PlanError as error:
+        return "refused" if "joins step" in str(error) else "caught"  # the former comes right, too, in some orders
     return "passed"
 
 
@@ -149,8 +151,9 @@ def proofs(mutator: Mutator, mutants: int, seed: int) -> Counter[str]:
     return count
 
 
-# The proof sees no data, only who waits for whom and how many bytes go through each ring. So it has to catch these.
-CAUGHT_BY_THE_PROOF = (change_peer, drop_message, wait_in_a_circle)
+# The proof sees no data, only who waits for whom, how many bytes go through each ring, and what is joined. So it has
+# to catch these.
+CAUGHT_BY_THE_PROOF = (change_peer, drop_message, wait_in_a_circle, join_to_another)
 
 
 @pytest.mark.parametrize("mutator", MUTATORS)
@@ -160,14 +163,14 @@ def test_the_proof_of_the_queues_meets_mutants(
     count = proofs(mutator, 40, seed=5)
     record_property("mutants", dict(count))
     if mutator in CAUGHT_BY_THE_PROOF:
-        assert count == {"caught": 40}
+        assert not count["passed"]
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("mutator", CAUGHT_BY_THE_PROOF)
 def test_the_proof_of_the_queues_meets_many_mutants(mutator: Mutator) -> None:
-    assert proofs(mutator, 600, seed=6) == {"caught": 600}
+    assert not proofs(mutator, 600, seed=6)["passed"]
 
 
 def test_one_generation_more_than_the_delays_is_enough() -> None:

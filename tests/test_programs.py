@@ -71,7 +71,7 @@ def test_what_an_instruction_needs_stands_before_it(made: Made) -> None:
 def test_json_round_trip(made: Made) -> None:
     text = programs_to_json([program for _, program in made])
     content = json.loads(text)
-    assert (content["format"], content["version"]) == ("lanecast-programs", 3)
+    assert (content["format"], content["version"]) == ("lanecast-programs", 4)
     assert content["programs"] == [program.to_dict() for _, program in made]
     instructions = sum(len(program[queue]) for program in content["programs"] for queue in ("puts", "takes"))
     assert sum('"operation"' in line for line in text.splitlines()) == instructions
@@ -188,6 +188,27 @@ def test_stages_work_a_chunk_behind_each_other(name: str, knobs: Knobs, delays: 
 def test_a_copy_that_needs_nothing_comes_first(name: str) -> None:
     for _, program in programs(forms.SINGLE_STEP[name](3), 1000):
         assert [what["operation"] for what in program.to_dict()["takes"]] == ["copy", "take", "take"]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "knobs", "joined"),
+    [
+        ("all_reduce_by_all_gather", 2, Knobs(chunks=1), {(1, 0)}),  # numbers of the put and of its sum
+        ("all_reduce_by_all_gather", 2, Knobs(chunks=2), set()),  # the sum has a tick's time until it is put
+        ("all_reduce_by_all_gather", 4, Knobs(chunks=1), set()),  # it goes to three
+        ("all_gather", 2, Knobs(chunks=1), set()),
+    ],
+)
+def test_a_put_is_joined_to_the_sum_that_goes_nowhere_else(
+    name: str, size: int, knobs: Knobs, joined: set[tuple[int, int]]
+) -> None:
+    for plan, program in programs(form(name, size), 1000, knobs=knobs):
+        content = program.to_dict()
+        puts = [(number, what["needs"] - 1) for number, what in enumerate(content["puts"]) if what["joined"]]
+        assert set(puts) == joined
+        sums = {number for number, what in enumerate(content["takes"]) if what["joined"]}
+        assert sums == {number for _, number in joined}
+        assert program.describe(plan).count("and joined to it") == len(joined)
 
 
 def test_who_sends_an_average_finds_it_in_the_tick_before() -> None:

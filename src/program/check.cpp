@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the programs of all ranks without data: does every queue come to its end?
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "plan/verify.h"
@@ -142,7 +144,30 @@ class CheckedQueues {
   std::map<std::tuple<int, int, std::uint32_t>, CarriedEnds> carried_;  // from, to, the how-manieth
 };
 
+void check_joined(const Program& program, std::size_t rank) {
+  std::vector<bool> is_joined(program.takes.size());
+  for (const gpu::Instruction& put : program.puts) {
+    if (!put.joined) continue;
+    if (!puts_a_sum(program, put) || !program.takes[put.needs - 1].joined || is_joined[put.needs - 1])
+      throw PlanError("as a program: rank " + std::to_string(rank) + " joins step " + std::to_string(put.step) +
+                      " of its plan to a sum that it does not put");
+    is_joined[put.needs - 1] = true;
+  }
+}
+
 }  // namespace
+
+bool puts_a_sum(const Program& program, const gpu::Instruction& put) {
+  static_assert(std::has_unique_object_representations_v<gpu::Operand>);
+  if (put.operation != gpu::Operation::put || put.carried != 0 || put.needs == 0 || put.needs_back != 0) return false;
+  const gpu::Instruction& sum = program.takes[put.needs - 1];
+  if (!adds_up(sum) || sum.runs != put.runs || sum.delay != put.delay) return false;
+  for (std::size_t r = 0; r < put.runs; ++r) {
+    const gpu::Operand& target = program.operands[sum.operands + r * operands_of(sum)];
+    if (std::memcmp(&target, &program.operands[put.operands + r], sizeof target) != 0) return false;
+  }
+  return true;
+}
 
 std::size_t bytes_of(const Program& program, const gpu::Instruction& what, std::size_t slice) {
   const std::size_t each = operands_of(what);
@@ -159,6 +184,7 @@ std::size_t bytes_of(const Program& program, const gpu::Instruction& what, std::
 }
 
 void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes) {
+  for (std::size_t r = 0; r < programs.size(); ++r) check_joined(programs[r], r);
   CheckedQueues(programs, ring_bytes).run();
 }
 

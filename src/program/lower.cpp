@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a rank's plan to its program.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -81,7 +82,7 @@ class ProgramLowering {
     gpu::Instruction what{};
     what.operation = operation_of(step.kind);
     what.peer = static_cast<gpu::u16>(step.peer < 0 ? 0 : place_of_.empty() ? step.peer : place_of_[step.peer]);
-    what.sources = static_cast<gpu::u16>(sources_of(step));
+    what.sources = static_cast<gpu::u8>(sources_of(step));
     what.delay = delays_[i];
     what.step = i;
     what.divisor = 1;
@@ -101,6 +102,18 @@ class ProgramLowering {
       append(what, operands_.of(step), puts);
     auto& queue = puts ? program_.puts : program_.takes;
     last_[i] = {delays_[i], static_cast<std::uint32_t>(queue.size()) - 1, puts};
+    if (puts) join_to_sum();
+  }
+
+  /// The latest put, with one chunk: in a longer row the queue that takes has the more to do already. A sum that goes
+  /// to several peers is joined to none: the other puts would wait until the first one's word is out.
+  void join_to_sum() {
+    gpu::Instruction& put = program_.puts.back();
+    if (program_.slicing.chunks > 1 || program_.counted || !puts_a_sum(program_, put)) return;
+    const auto [first, is_first] = put_of_sum_.try_emplace(put.needs, program_.puts.size() - 1);
+    put.joined = is_first ? 1 : 0;
+    program_.puts[first->second].joined = put.joined;
+    program_.takes[put.needs - 1].joined = put.joined;
   }
 
   void carry(gpu::Instruction what, std::uint32_t i) {
@@ -192,10 +205,11 @@ class ProgramLowering {
   CountedRows rows_;
   StepOperands operands_;
   Program program_;
-  std::vector<std::int32_t> place_of_;     // of ranks among this host's; empty: they are all
-  std::vector<std::uint32_t> delays_;      // of steps
-  std::vector<At> last_;                   // instruction of each step
-  std::vector<std::optional<At>> needed_;  // of the other queue by each step
+  std::vector<std::int32_t> place_of_;               // of ranks among this host's; empty: they are all
+  std::vector<std::uint32_t> delays_;                // of steps
+  std::vector<At> last_;                             // instruction of each step
+  std::vector<std::optional<At>> needed_;            // of the other queue by each step
+  std::map<std::uint32_t, std::size_t> put_of_sum_;  // the first one's place, by Instruction::needs
 };
 
 }  // namespace

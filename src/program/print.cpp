@@ -59,6 +59,7 @@ std::string describe(const Program& program, const gpu::Instruction& what, char 
   if (what.needs) {
     text += std::string(", after ") + others + std::to_string(what.needs - 1);
     if (what.needs_back) text += " of " + counted(what.needs_back, "tick") + " before";
+    if (what.joined && what.operation == gpu::Operation::put) text += " and joined to it";
   }
   return text;
 }

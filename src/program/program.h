@@ -122,6 +122,9 @@ inline bool adds_up(const gpu::Instruction& what) {
   return what.operation == gpu::Operation::take_reduce || what.operation == gpu::Operation::reduce;
 }
 
+/// Does a put move what an instruction that adds up has written, run by run, and need that one last?
+bool puts_a_sum(const Program& program, const gpu::Instruction& put);
+
 /// Of each of its runs: its target, where that is no ring, and its sources, where those are none.
 inline std::size_t operands_of(const gpu::Instruction& what) {
   const bool from_ring = what.operation == gpu::Operation::take || what.operation == gpu::Operation::take_reduce;
@@ -143,10 +146,10 @@ Program with_counts(const Program& program, const std::vector<std::size_t>& byte
 /// The longest message of one slice of so many, in bytes; of this rank's plan.
 std::size_t longest_message(const Plan& plan, const std::vector<PartBytes>& parts, std::size_t slices);
 
-/// Throws PlanError unless the programs of all ranks come to their ends, each by its two queues, through rings that
-/// hold so many bytes, whatever the order in which queues get on: a put waits for room in the ring, a take for what it
-/// takes, and either for what it needs of its rank's other queue. A carried message leaves its slot when the receiver
-/// has one for it.
+/// Throws PlanError where a put is joined to no sum that it puts, and unless the programs of all ranks come to their
+/// ends, each by its two queues, through rings that hold so many bytes, whatever the order in which queues get on: a
+/// put waits for room in the ring, a take for what it takes, and either for what it needs of its rank's other queue. A
+/// carried message leaves its slot when the receiver has one for it.
 void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes);
 
 /// A line for each instruction: p0, p1, … are those of the queue that puts, t0, t1, … those of the other one.

@@ -2,6 +2,7 @@
 #include "program/step_operands.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -133,6 +134,7 @@ gpu::Operand StepOperands::operand(const Block& block, Fraction lo, Fraction hi)
   if (den > INT32_MAX) throw UsageError("program: a part is cut into more than 2^31 pieces");
   const auto of_den = [&](Fraction at) { return static_cast<gpu::u32>(at.num * (den / at.den)); };
   o.den = static_cast<gpu::u32>(den);
+  o.den_log = std::has_single_bit(o.den) ? static_cast<gpu::u16>(std::countr_zero(o.den)) : gpu::u16{0};
   o.from = of_den(lo);
   o.to = of_den(hi);
   o.slot_from = of_den(begin);

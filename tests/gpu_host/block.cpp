@@ -23,6 +23,7 @@
 namespace gpu_host {
 
 thread_local Index thread_index, block_index, block_dim, grid_dim;
+void (*at_word)(const void* word) = nullptr;
 
 namespace {
 

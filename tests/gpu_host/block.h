@@ -30,6 +30,10 @@ void arrive_at_barrier(int name, int threads);
 /// Lets the other threads of the block go on: for those that spin.
 void give_way();
 
+/// Before a thread releases a word, and when it looks whether it goes on (no word): for tests that put threads out of
+/// step. Null: nothing.
+extern void (*at_word)(const void* word);
+
 /// The driver says from now on that a launch has failed.
 void fail_launch();
 bool a_launch_has_failed();

@@ -11,7 +11,7 @@ from lanecast._core import Plan, Program, UsageError
 from lanecast.plans.json import content_of, in_lines
 
 FORMAT = "lanecast-programs"
-VERSION = 3
+VERSION = 4
 _GAP = "   "
 
 Rows = list[tuple[int | None, int | None]]  # numbers of a put and of a take that stand beside each other

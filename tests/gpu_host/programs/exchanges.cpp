@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
-#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -277,23 +276,6 @@ std::vector<Call> calls() {
           all.push_back({blocks, slice, bytes, static_cast<u32>(all.size() + 1), kind});
   return all;
 }
-
-/// As a rank's host does it, without which no wait of its kernels has a deadline.
-class HostClock {
- public:
-  explicit HostClock(FaultRecord& record)
-      : thread_([&record](const std::stop_token& ended) {
-          const auto begun = std::chrono::steady_clock::now();
-          while (!ended.stop_requested()) {
-            const std::chrono::nanoseconds ran = std::chrono::steady_clock::now() - begun;
-            std::atomic_ref(record.ran_ns).store(static_cast<u64>(ran.count()), std::memory_order_relaxed);
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-          }
-        }) {}
-
- private:
-  std::jthread thread_;
-};
 
 /// The first of three ranks is told to give up before the others come. Those may end in a fault as well, and in a right
 /// result.

@@ -106,6 +106,7 @@ __device__ inline void begin_lane(const ProgramRun& x) {
     lane.chain = chain;
     lane.chunks = x.counts.by_pairs ? 0 : x.chunks;
     lane.ended[0] = lane.ended[1] = 0;
+    lane.offered = lane.joined = lane.puts_said = 0;
   }
   if (peer < x.ranks) {
     ProgramFlags* const theirs = reinterpret_cast<ProgramFlags*>(x.flags[peer]);

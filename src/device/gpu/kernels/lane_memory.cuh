@@ -33,11 +33,15 @@ struct RingEnd {
 
 /// What the queues of a lane share.
 struct LaneMemory {
-  u32 idle, halted;          // a wait has failed, before this launch or in it: nothing is moved or said any more
-  u32 epoch;                 // number of the launch
-  u32 launch, chain;         // 16 bits each, the former of that number
-  u32 chunks;                // of this launch
-  u32 ended[2];              // rounds of either queue
+  u32 idle, halted;   // a wait has failed, before this launch or in it: nothing is moved or said any more
+  u32 epoch;          // number of the launch
+  u32 launch, chain;  // 16 bits each, the former of that number
+  u32 chunks;         // of this launch
+  u32 ended[2];       // rounds of either queue
+  // Of sums that are joined to puts, see joined.cuh: the latest whose put has room, and the latest that writes there.
+  // The put that has room, and how many puts have been said, by their rounds.
+  u32 offered, joined;
+  u32 put_offered, puts_said;
   u32 begun[2][2];           // a round of either queue, in turn: has it begun before the one ahead of it has ended?
   SaidWord said[2][kSaid];   // of either queue, in turn
   ProgramRound round[2][2];  // likewise
@@ -62,6 +66,7 @@ __device__ inline u64 place(const Operand& o, u32 at, u64 slice) {
   if (at == 0) return 0;
   if (at == o.den) return slice;
   const u64 product = (slice + kGranule - 1) / kGranule * at;
+  if (o.den_log != 0) return (product >> o.den_log) * kGranule;
   const u64 granules = product >> 32 ? product / o.den : static_cast<u32>(product) / o.den;
   return granules * kGranule;
 }

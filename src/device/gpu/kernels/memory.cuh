@@ -87,8 +87,9 @@ __device__ inline void average_beyond(const ReductionArguments& r, u64 i, u32 st
                           {r.divisor, r.overrange});
 }
 
-/// Sums of vectors i, i + step, … below n, of two sources: what is asked for most, with many loads under way.
-template <class Format>
+/// Sums of vectors i, i + step, … below n, of two sources: what is asked for most, with many loads under way. Short
+/// calls wait for each instruction, so those of averages are left out where none is asked for.
+template <class Format, bool kAverages>
 __device__ inline void add_pairs(const ReductionArguments& r, u64 i, u32 step, u64 n) {
   const u32 left = within<kUnroll>(n - i, step);
   Elements<Format> a[kUnroll] = {}, b[kUnroll] = {};
@@ -103,13 +104,16 @@ __device__ inline void add_pairs(const ReductionArguments& r, u64 i, u32 step, u
     typename Format::Value sums[Elements<Format>::kCount];
     for (int e = 0; e < Elements<Format>::kCount; ++e)
       sums[e] = combine<Format>(kSum, Format::widen(a[k].each[e]), Format::widen(b[k].each[e]));
-    a[k].vector = finish<Format>(sums, r.divisor);
-    leaves |= leaves_range<Format>(sums, r.overrange);
+    a[k].vector = finish<Format>(sums, kAverages ? r.divisor : 1);
+    leaves |= kAverages && leaves_range<Format>(sums, r.overrange);
   }
   if (leaves) return average_beyond<Format>(r, i, step, (left + step - 1) / step);
-  for (int k = 0; k < kUnroll; ++k)
-    for (u32 t = 0; t < r.targets && k * step < left; ++t)
-      reinterpret_cast<Vector*>(r.target[t])[i + k * step] = a[k].vector;
+#pragma unroll 1
+  for (u32 t = 0; t < r.targets; ++t) {
+    Vector* const to = reinterpret_cast<Vector*>(r.target[t]) + i;
+    for (int k = 0; k < kUnroll; ++k)
+      if (k * step < left) to[k * step] = a[k].vector;
+  }
 }
 
 /// A vector's elements, by any operator: one branch for all of them.
@@ -197,21 +201,26 @@ template <class Format>
 __device__ __noinline__ void reduce_bytes(Team team, const ReductionArguments& r) {
   using Stored = typename Format::Stored;
   u64 unaligned = 0;
+#pragma unroll 1
   for (u32 t = 0; t < r.targets; ++t) unaligned |= r.target[t];
+#pragma unroll 1
   for (u32 s = 0; s < r.sources; ++s) unaligned |= r.source[s];
   const bool adds = r.op == kSum || r.op == kAvg;
   const u64 vectors = unaligned % 16 == 0 ? r.bytes / 16 : 0;
-  const bool pairs = adds && r.sources == 2;
+  const bool pairs = adds && r.sources == 2, averages = r.divisor != 1 || r.overrange != 0;
   const u64 batch = u64{team.size} * (pairs ? kUnroll : kSeveral<Format>);
 #pragma unroll 1
   for (u64 i = team.index; i < vectors; i += batch) {
-    if (pairs)
-      add_pairs<Format>(r, i, team.size, vectors);
+    if (pairs && !averages)
+      add_pairs<Format, false>(r, i, team.size, vectors);
+    else if (pairs)
+      add_pairs<Format, true>(r, i, team.size, vectors);
     else if (adds)
       combine_several<Format, /*kAtOnce=*/3>(kSum, r, i, team.size, vectors);
     else
       combine_several<Format, /*kAtOnce=*/1>(r.op, r, i, team.size, vectors);
   }
+  if (vectors * 16 == r.bytes) return;
 #pragma unroll 1
   for (u64 k = vectors * Elements<Format>::kCount + team.index; k < r.bytes / sizeof(Stored); k += team.size)
     reduce_element<Format>(r, k);

@@ -35,7 +35,7 @@ enum class Operation : u8 {
 };
 
 /// Where the bytes of an operand lie, beside the base that a launch passes.
-enum class Space : u32 { in, out, scratch };
+enum class Space : u16 { in, out, scratch };
 
 /// A run of bytes: of a part, what lies between two places of the lane's slice of it.
 struct Operand {
@@ -43,6 +43,7 @@ struct Operand {
   u64 bytes;   // of the part
   u64 stride;  // bytes of a slice; the last one may be shorter
   Space space;
+  u16 den_log;        // den is this power of two; 0: it may be anything
   u32 from, to, den;  // places of a slice as from/den and to/den of it
   u32 slot_from;      // in scratch: the place at which the slot begins
   u32 row;  // of the table of counts, from 1, which says base (but in scratch), bytes and stride; 0: these hold
@@ -54,10 +55,11 @@ struct Instruction {
   u8 op;              // ReduceOp, of what reduces
   u8 writes_scratch;  // so a slot is used again, which the other queue may still read
   u16 peer;           // among the ranks of this host; of a carried message 0
-  u16 sources;        // of each run, of what reduces
-  u32 runs;           // each has its target first, where that is no ring, then its sources, where those are none
-  u32 operands;       // place of the first run's first
-  u32 delay;          // at tick t it works on chunk t - delay
+  u8 sources;         // of each run, of what reduces
+  u8 joined;     // a put and the sum, that it needs and puts: if there is room by then, that writes into the ring too
+  u32 runs;      // each has its target first, where that is no ring, then its sources, where those are none
+  u32 operands;  // place of the first run's first
+  u32 delay;     // at tick t it works on chunk t - delay
   // Of the other queue, what has to have ended: so many instructions of the tick that is so many before this one's.
   u32 needs, needs_back;
   u32 step;        // of the plan, for people

@@ -26,46 +26,51 @@ class ProgramRounds {
 
   /// What the thread knows of a round.
   struct Round {
-    const Instruction* what;
-    u32 tick, chunk;
-    u64 bytes;   // of the instruction; none where the slice is empty, or the tick has no such chunk
-    u32 end;     // put, take: where it ends in the ring, counted as RingPlace::grains
-    bool says;   // to the peer or the proxy, when it is done
-    bool hears;  // from the proxy, for all lanes of its channel
+    u32 step, carried;  // as in Instruction
+    u32 chunk;
+    u32 needs;  // rounds of this lane's other queue that have to have ended
+    u32 end;    // put, take: where it ends in the ring, counted as RingPlace::grains
+    u16 peer;   // as in Instruction
+    bool talks;
+    bool moves;   // has bytes; not where the slice is empty, or the tick has no such chunk
+    bool joined;  // and moves
+    bool says;    // to the peer or the proxy, when it is done
+    bool hears;   // from the proxy, for all lanes of its channel
   };
 
-  __device__ static bool talks(const Round& r) { return r.what->operation <= Operation::take_reduce; }
-  __device__ static bool is_carried(const Round& r) { return r.what->carried != 0; }
-  __device__ const CarriedMessage& message(const Round& r) const { return carried_[r.what->carried - 1]; }
+  __device__ static bool is_carried(const Round& r) { return r.carried != 0; }
+  __device__ const CarriedMessage& message(const Round& r) const { return carried_[r.carried - 1]; }
 
   /// The next one, the k-th; fills its memory, which the round two before has left.
   __device__ Round decode(u32 k) {
-    const Instruction* const at = all_ + (kQueue == 0 ? 0 : x_.puts) + index_;
-    const Instruction what = *at;
+    const Instruction what = all_[(kQueue == 0 ? 0 : x_.puts) + index_];
     ProgramRound& round = lane_.round[kQueue][k % 2];
-    Round r{at, tick_, tick_ - what.delay, 0, 0, false, false};
+    Round r{what.step, what.carried, tick_ - what.delay, needed(what, tick_), 0, what.peer};
+    const bool is_due = tick_ >= what.delay && r.chunk < lane_.chunks;
     if (++index_ == count_) {
       index_ = 0;
       ++tick_;
     }
     round.operation = what.operation;
     round.runs = 0;
-    if (r.tick < what.delay || r.chunk >= lane_.chunks) return r;
+    if (!is_due) return r;
+    r.talks = what.operation <= Operation::take_reduce;
     r.hears = is_carried(r) && blockIdx.x % (gridDim.x / x_.channels) == 0 && r.chunk < message(r).chunks;
     RingPlace& place = lane_.ring[kQueue][what.peer].place;
-    if (talks(r) && !in_message_) {
+    if (r.talks && !in_message_) {
       at_ = is_carried(r) ? 0 : place.at;
       bytes_ = 0;
       in_message_ = true;
     }
+    const bool puts = what.operation == Operation::put;
     const bool from_ring = what.operation == Operation::take || what.operation == Operation::take_reduce;
-    const u32 each = (puts(r) ? 0 : 1) + what.sources - (from_ring ? 1 : 0);
+    const u32 each = (puts ? 0 : 1) + what.sources - (from_ring ? 1 : 0);
 #pragma unroll 1
     for (u32 q = 0; q < what.runs; ++q) {
       const Operand* const o = operands_ + what.operands + q * each;
       const Run first = run(o[0], r.chunk);
       if (first.bytes == 0) continue;
-      r.bytes += first.bytes;
+      r.moves = true;
       bytes_ += static_cast<u32>(first.bytes);
       ReductionArguments& to = round.run[round.runs++];
       to.bytes = first.bytes;
@@ -74,18 +79,19 @@ class ProgramRounds {
       to.op = what.op;
       to.divisor = what.divisor;
       to.overrange = what.overrange;
-      if (puts(r))
+      if (puts)
         to.source[0] = first.at;
       else
         to.target[0] = first.at;
       for (u32 s = 1; s < each; ++s) to.source[s - 1] = run(o[s], r.chunk).at;
       if (is_carried(r))
-        through_slot(r, to);
-      else if (talks(r))
+        through_slot(r, what.sources, to);
+      else if (r.talks)
         through_ring(what, round, to);
     }
+    r.joined = r.moves && what.joined != 0;
     r.end = place.grains + grains(bytes_);
-    if (talks(r) && what.ends) {
+    if (r.talks && what.ends) {
       in_message_ = false;
       r.says = bytes_ != 0;  // an empty message is none
       if (!is_carried(r)) place = {r.end, at_from(grains(static_cast<u32>(at_)) * static_cast<u32>(kRingGrain))};
@@ -111,13 +117,19 @@ class ProgramRounds {
     return {at, place(o, o.to, slice) - from};
   }
 
-  __device__ static bool puts(const Round& r) { return r.what->operation == Operation::put; }
+  __device__ u32 needed(const Instruction& what, u32 tick) const {
+    const u32 others = kQueue == 0 ? x_.takes : x_.puts, chunk = tick - what.delay;
+    u32 rounds = what.needs == 0 ? 0 : (tick - what.needs_back) * others + what.needs;
+    if (what.writes_scratch && chunk >= x_.generations)
+      rounds = max(rounds, (chunk - x_.generations + delays(x_) + 1) * others);
+    return rounds;
+  }
 
   /// The side of a run that lies in a message which the proxy carries.
-  __device__ void through_slot(const Round& r, ReductionArguments& run) {
+  __device__ void through_slot(const Round& r, u32 sources, ReductionArguments& run) {
     const CarriedMessage& here = message(r);
     const u64 share = u64{r.chunk % here.slots} * gridDim.x + blockIdx.x;
-    (kQueue == 0 ? run.target[0] : run.source[r.what->sources - 1]) =
+    (kQueue == 0 ? run.target[0] : run.source[sources - 1]) =
         x_.slots[here.on_host] + here.place + share * here.lane_bytes + at_;
     at_ += run.bytes;
   }

@@ -13,8 +13,13 @@ namespace lanecast::gpu {
 constexpr int kWarp = 32;
 constexpr bool may_part(int) { return true; }
 
+inline void at_word(const void* word) {
+  if (gpu_host::at_word) gpu_host::at_word(word);
+}
+
 template <class Word>
 void release(Word* word, std::type_identity_t<Word> value) {
+  at_word(word);
   std::atomic_ref(*word).store(value, std::memory_order_release);
 }
 
@@ -42,7 +47,10 @@ inline u32 told(const u32* word) {
   return acquire(word);
 }
 
-inline u32 look(const u32* word) { return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_relaxed); }
+inline u32 look(const u32* word) {
+  at_word(nullptr);
+  return std::atomic_ref(*const_cast<u32*>(word)).load(std::memory_order_relaxed);
+}
 
 inline void prepare_barriers() {}
 inline void sync_block() { gpu_host::wait_at_barrier(0, 0); }
