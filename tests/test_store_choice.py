@@ -29,16 +29,16 @@ class Writer:
         self.far = False
         self.bypassed: list[bool] = []
 
-    def write(self, times: int, size: int = 64 * KIB) -> list[bool]:
-        """The kinds of so many more."""
+    def write(self, times: int, size: int = 256 * KIB) -> list[bool]:
+        """The kinds of so many more. Writes of this size are timed by the thread's own clock: others may be at work."""
         for _ in range(times):
             self.choice.write(size, self._write)
         return self.bypassed[-times:]
 
     def _write(self, bypassing: bool) -> None:
         self.bypassed.append(bypassing)
-        until = time.perf_counter() + (LONG_S if self.far and not bypassing else SHORT_S)
-        while time.perf_counter() < until:
+        until = time.thread_time() + (LONG_S if self.far and not bypassing else SHORT_S)
+        while time.thread_time() < until:
             pass
 
 
