@@ -102,7 +102,7 @@ int run(u32 rank, std::vector<Memory>& memory) {
   x.puts = x.takes = 3;
   x.operands = 7;
   x.signature = 7;
-  x.timeout_ns = 20'000'000'000;
+  x.timeout_ns = 300'000'000'000;
   x.program = address_of(&image);
   x.base[0] = address_of(in.data());
   x.base[1] = address_of(out.data());
