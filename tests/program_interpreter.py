@@ -201,7 +201,7 @@ class Interpreter:
             raise WrongProgram(f"{other}: it is joined to a sum of another size")
         ring = self._ring(other, put["peer"])
         at = ring.put if other.at is None else other.at
-        if at + sum(lengths) > self._ring_bytes and ring.emptied < grains(at + sum(lengths) - self._ring_bytes):
+        if not self._has_room(ring, at + sum(lengths)):
             return
         for run, length in zip(what["runs"], lengths, strict=True):
             ring.write(at, self._view(queue, what, run[0]))
@@ -231,10 +231,13 @@ class Interpreter:
         if queue.name == "puts":
             end = (ring.put if queue.at is None else queue.at) + length
             queue.waits_for = f"room for {length} bytes"
-            return end <= self._ring_bytes or ring.emptied >= grains(end - self._ring_bytes)
+            return self._has_room(ring, end)
         end = (ring.taken if queue.at is None else queue.at) + length
         queue.waits_for = f"{length} bytes to come"
         return ring.arrived >= grains(end)
+
+    def _has_room(self, ring: Ring, end: int) -> bool:
+        return end <= self._ring_bytes or ring.emptied >= grains(end - self._ring_bytes)
 
     def _hears_for_others(self, queue: Queue, end: CarriedEnd) -> bool:
         chunk = queue.ended // len(queue.list) - queue.list[queue.ended % len(queue.list)]["delay"]

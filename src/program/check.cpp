@@ -184,8 +184,8 @@ std::size_t bytes_of(const Program& program, const gpu::Instruction& what, std::
 }
 
 void check_queues(const std::vector<Program>& programs, std::size_t ring_bytes) {
-  for (std::size_t r = 0; r < programs.size(); ++r) check_joined(programs[r], r);
   CheckedQueues(programs, ring_bytes).run();
+  for (std::size_t r = 0; r < programs.size(); ++r) check_joined(programs[r], r);
 }
 
 }  // namespace lanecast
