@@ -301,6 +301,29 @@ def test_nic_processes_end_with_who_has_started_them() -> None:
         time.sleep(0.05)
 
 
+def _idle(folder: Path, nic_process: int, me: Rank) -> None:
+    transport = open_emulated(folder, me)
+    me.barrier()
+    time.sleep(0.2)  # for a while NICs look for work
+    if me.rank == 0:
+        before, began = _cpu_s(nic_process), time.monotonic()
+        time.sleep(0.5)
+        used, took = _cpu_s(nic_process) - before, time.monotonic() - began
+        assert used < 0.2 * took, f"the NICs of two ranks that do nothing took {used:.2f} s of {took:.2f} s"
+    me.barrier()
+    transport.close()
+
+
+def _cpu_s(pid: int) -> float:
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def test_nics_without_work_take_no_core() -> None:
+    net = network("10GBps,10us")
+    in_processes(2, functools.partial(_idle, net.folder, net.processes[0].pid))
+
+
 def _leaves_amid_puts(folder: Path, me: Rank) -> None:
     puts = puts_of(me, folder, [f"{HOST}0"] * me.size)
     me.barrier()
@@ -324,7 +347,7 @@ def test_who_withdraws_memory_amid_puts_stops_those_to_itself_alone() -> None:
 
 
 def _many_letters(end: Endpoint) -> None:
-    """3 MB that are done at once where they are sent, and take a wire of 1 MB/s 3 s."""
+    """3 MB that take a wire of 1 MB/s 3 s; where they are sent, the last are done before the wire has them."""
     for serial in range(200):
         item = Item(1, serial, 15_000)
         if end.rank == 0:

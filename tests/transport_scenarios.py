@@ -103,6 +103,19 @@ def storm(end: Endpoint) -> None:
     end.wait()
 
 
+def done_is_out_of_the_senders_hands(end: Endpoint) -> None:
+    """A send that is done arrives, though its rank makes no call of the transport any more."""
+    for size, times in ((64, 300), (20_000, 20), (1_000_000, 2)):
+        for item in (Item(0, serial, size) for serial in range(times)):
+            if end.rank < end.size - 1:
+                end.receive(end.size - 1, item)
+            else:
+                for peer in end.peers:
+                    end.send(peer, item)
+        end.wait()
+        end.barrier()
+
+
 def large_again_and_again(end: Endpoint) -> None:
     """Large messages of two lengths: a transport may take each another way, and the same one another time."""
     for serial in range(40 if end.size == 2 else 8):
@@ -394,6 +407,7 @@ EVERY_TRANSPORT = (
     equal_tags,
     some_pairs_only,
     storm,
+    done_is_out_of_the_senders_hands,
     large_again_and_again,
     one_memory_to_all,
     late_receiver,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/span_cursor.h"
+
 namespace lanecast::emulated {
 
 std::byte* Mail::content_of(NicWork& work, const Envelope& envelope, std::size_t bytes) {
@@ -20,7 +22,16 @@ void Mail::hand_over(std::size_t queue) const {
 
 void Mail::send(const Envelope& envelope, std::span<const std::byte> content) {
   const auto write = [&](std::byte* to) { std::ranges::copy(content, to); };
-  if (!send_now(envelope, content.size(), write)) letters_.push_back({envelope, {content.begin(), content.end()}});
+  if (!send_now(envelope, content.size(), write))
+    letters_.push_back({envelope, {content.begin(), content.end()}, nullptr});
+}
+
+void Mail::send(const Envelope& envelope, Message& message) {
+  const auto write = [&](std::byte* to) { SpanCursor(message.memory).gather(to, message.bytes); };
+  if (send_now(envelope, message.bytes, write))
+    done_->push_back(&message);
+  else
+    letters_.push_back({envelope, {}, &message});
 }
 
 std::uint64_t Mail::put(const Put& what, const Envelope& envelope) {
@@ -40,7 +51,12 @@ bool Mail::push() {
     NicWork* const work = works_[0].to_write();
     if (!work) break;
     const KeptLetter& next = letters_.front();
-    std::ranges::copy(next.content, content_of(*work, next.envelope, next.content.size()));
+    if (Message* const message = next.message) {
+      SpanCursor(message->memory).gather(content_of(*work, next.envelope, message->bytes), message->bytes);
+      done_->push_back(message);
+    } else {
+      std::ranges::copy(next.content, content_of(*work, next.envelope, next.content.size()));
+    }
     letters_.pop_front();
     hand_over(0);
     any = true;

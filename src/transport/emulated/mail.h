@@ -17,13 +17,17 @@ namespace lanecast::emulated {
 
 class Mail {
  public:
-  Mail(const OwnPort& port, int peer)
+  /// done: where messages go that the NIC has.
+  Mail(const OwnPort& port, int peer, std::vector<Message*>& done)
       : port_(&port),
+        done_(&done),
         works_{port.works(peer, Queue::messages), port.works(peer, Queue::puts)},
         arrivals_{port.arrivals(peer, Queue::messages), port.arrivals(peer, Queue::puts)} {}
 
   /// Sent at once or when there is room, in order.
   void send(const Envelope& envelope, std::span<const std::byte> content = {});
+  /// Likewise a message behind its envelope. Once the NIC has it, it arrives whatever this rank does, and is done.
+  void send(const Envelope& envelope, Message& message);
   /// A put, with the envelope behind it. Its number, in the order of the puts.
   std::uint64_t put(const Put& what, const Envelope& envelope);
   /// Up to that number they have left their memory.
@@ -54,6 +58,7 @@ class Mail {
   struct KeptLetter {
     Envelope envelope;
     std::vector<std::byte> content;
+    Message* message = nullptr;  // instead of the content
   };
   struct PutLetter {
     Put what;
@@ -63,6 +68,7 @@ class Mail {
   void hand_over(std::size_t queue) const;
 
   const OwnPort* port_;
+  std::vector<Message*>* done_;
   std::array<Ring<NicWork>, kQueues> works_;
   std::array<Ring<Arrival>, kQueues> arrivals_;
   std::deque<KeptLetter> letters_;

@@ -20,10 +20,10 @@ namespace {
 constexpr auto kFarewell = std::chrono::milliseconds(2000);
 constexpr auto kToLetGo = std::chrono::milliseconds(1000);
 
-std::vector<Mail> mail_of(const emulated::OwnPort& port) {
+std::vector<Mail> mail_of(const emulated::OwnPort& port, std::vector<Message*>& done) {
   std::vector<Mail> mail;
   mail.reserve(static_cast<std::size_t>(port.size()));
-  for (int peer = 0; peer < port.size(); ++peer) mail.emplace_back(port, peer);
+  for (int peer = 0; peer < port.size(); ++peer) mail.emplace_back(port, peer, done);
   return mail;
 }
 
@@ -31,16 +31,18 @@ std::vector<Mail> mail_of(const emulated::OwnPort& port) {
 
 EmulatedTransport::EmulatedTransport(const Bootstrap& bootstrap, const std::string& folder, const std::string& host)
     : port_(bootstrap, folder, host),
-      mail_(mail_of(port_)),
+      mail_(mail_of(port_, done_)),
       note_carrier_(port_.rank(), mail_, [this] { move(); }),
       notes_(*this),
       peers_(mail_.size()) {}
 
 EmulatedTransport::~EmulatedTransport() {
   if (!left_)
-    for (int peer = 0; peer < port_.size(); ++peer)
+    for (int peer = 0; peer < port_.size(); ++peer) {
+      mail_[peer].forget();  // no message that is done waits there, and others may be gone
       if (peer != port_.rank()) mail_[peer].send({.letter = Letter::goodbye});
-  // Sends that are done may wait here, and a slow NIC takes its time for them.
+    }
+  // Sends that are done may wait for the NIC, and a slow one takes its time for them.
   push_all(kFarewell, std::chrono::hours(1));
 }
 
@@ -80,13 +82,7 @@ void EmulatedTransport::post_send(Message& message) {
     if (in_gpu) peer.announced.push(message.tag, envelope.own);
     return mail.send(envelope);
   }
-  const auto write = [&](std::byte* to) { SpanCursor(message.memory).gather(to, message.bytes); };
-  if (!mail.send_now(envelope, message.bytes, write)) {
-    std::vector<std::byte> content(message.bytes);
-    write(content.data());
-    mail.send(envelope, content);
-  }
-  done_.push_back(&message);
+  mail.send(envelope, message);
 }
 
 void EmulatedTransport::post_recv(Message& message) {

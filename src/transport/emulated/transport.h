@@ -126,6 +126,7 @@ class EmulatedTransport final : public Transport {
   void push_all(std::chrono::milliseconds silent, std::chrono::steady_clock::duration most);
 
   emulated::OwnPort port_;
+  std::vector<Message*> done_;
   std::vector<emulated::Mail> mail_;
   emulated::EmulatedNoteCarrier note_carrier_;
   NicWitness notes_;
@@ -133,7 +134,6 @@ class EmulatedTransport final : public Transport {
   std::map<std::uint64_t, Message*> announced_;  // by this rank's numbers
   std::map<std::uint64_t, CalledFor> called_;    // likewise
   std::uint64_t last_number_ = 0;
-  std::vector<Message*> done_;
   std::vector<Mismatch> mismatches_;
   bool left_ = false;  // aborted
 };
