@@ -77,6 +77,18 @@ void bind_models(nb::module_& m) {
             return models;
           },
           "gap_s"_a, "A copy whose outermost link adds this for each further message that is under way.")
+      .def(
+          "with_asking",
+          [](Models models, std::size_t asks_from, std::size_t asking_bytes) {
+            for (Link& link : models.links) {
+              link.asks_from = asks_from;
+              link.asking_bytes = asking_bytes;
+            }
+            return models;
+          },
+          "asks_from"_a, "asking_bytes"_a,
+          "A copy where messages of so many bytes leave only when they are asked for, which takes as long as copying "
+          "asking_bytes.")
       .def("with_filling", with_all_links(&Link::filling), "filling"_a,
            "A copy whose calls wait for this share of the time in which a pipeline fills.")
       .def(

@@ -4,6 +4,7 @@ they are cheapest."""
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from fractions import Fraction
 from math import ceil, log2
@@ -247,6 +248,42 @@ def test_pipelines_of_a_host_have_fewer_chunks(kib: int, alone: int, in_a_row: i
     )
     assert (chunks(network), chunks(host)) == (alone, in_a_row)
     assert chunks(host.with_crowd(2)) == chunks(network.with_crowd(2))
+
+
+EAGER = 64 << 10  # bytes of a message
+
+
+def chunks_where_asked(collective: str, size: int, ranks: int = 2, asking: int = 32 << 10) -> int:
+    """Asking takes as long as copying so many bytes, 6.5 us of 32 KiB, and each further message 1 us."""
+    models = _core.Models(links=[(1e-6, 2e-10)]).with_asking(EAGER + 1, asking)
+    algorithm = {"reduce": "binomial", "broadcast": "binomial", "all_to_all": "pairwise"}.get(collective, "direct")
+    return _core.best_chunks(collective, size, Topology(ranks), models, algorithm)
+
+
+def test_sums_go_in_messages_that_leave_unasked_where_those_are_few() -> None:
+    assert [chunks_where_asked("reduce", EAGER * k) for k in (1, 2, 4, 8)] == [1, 2, 4, 1]
+    assert chunks_where_asked("reduce", EAGER + 4) == 2
+    for ranks in (2, 8):
+        size = ranks * EAGER
+        assert [chunks_where_asked("reduce_scatter", size * k, ranks) for k in (1, 2, 4, 8)] == [1, 2, 4, 1]
+    assert chunks_where_asked("reduce_scatter", 4 * EAGER, asking=1 << 10) == 1
+
+
+def test_what_is_not_added_goes_in_one_message_each() -> None:
+    """Receivers have faster ways for long ones, and what goes to several is copied once only where it is asked for."""
+    for collective in ("all_gather", "broadcast", "all_to_all"):
+        assert chunks_where_asked(collective, 4 * EAGER) == 1
+    assert [chunks_where_asked("all_reduce", 2 * ranks * EAGER, ranks) for ranks in (2, 8)] == [2, 1]
+
+
+def _chunks_of_sums(me: Rank) -> list[int]:
+    comm = lanecast.from_all_gather(me.rank, me.size, me.all_gather, transports="shm", profile="none")
+    return [comm.explain("reduce", kib << 10, "uint8").chunks for kib in (64, 128)]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="each message costs a switch where ranks share a core")
+def test_shared_memory_says_what_it_asks_for() -> None:
+    assert in_processes(2, _chunks_of_sums) == [[1, 2]] * 2
 
 
 def test_choice_where_ranks_know_their_own_counts_only() -> None:

@@ -48,12 +48,12 @@ class Rank:
 @pytest.mark.parametrize(
     ("tag", "sums", "least"),
     [
-        (FIRST, False, 128 * KIB),
-        (FIRST, True, 128 * KIB),
-        (LATER, False, 128 * KIB),
+        (FIRST, False, 64 * KIB),
+        (FIRST, True, 64 * KIB),
+        (LATER, False, 64 * KIB),
         (LATER, True, 8 * MIB),  # the sender has mostly just added it up, and pays for a read
-        (OF_A_USER, False, 128 * KIB),
-        (OF_A_USER + 1, False, 128 * KIB),
+        (OF_A_USER, False, 64 * KIB),
+        (OF_A_USER + 1, False, 64 * KIB),
     ],
 )
 def test_what_is_worth_a_choice(tag: int, sums: bool, least: int) -> None:
@@ -74,6 +74,21 @@ def test_both_ways_are_tried_then_the_cheaper_is_taken(bytes: int, trials: int, 
         assert [way for way, _ in seen] == ["stream"] * (trials * senders) + ["read"] * (trials * senders)
         assert all(timed for _, timed in seen)
         assert rank.take()[0] == better
+
+
+@pytest.mark.parametrize(("bytes", "trials"), [(MIB // 2, TRIALS), (2 * MIB, 4)])
+def test_an_exchange_that_fills_the_caches_is_tried_as_seldom_as_one_of_long_messages(bytes: int, trials: int) -> None:
+    ways = _core.ShmWays(None)
+    seen = []
+    for _ in range(2 * TRIALS + 2):
+        for sender in range(7):
+            ways.written(bytes, FIRST, bytes, sender)
+            seen.append(ways.choose(bytes, FIRST, sender=sender))
+            copies_ns = bytes // 2 if seen[-1] == "read" else bytes
+            ways.received(bytes, FIRST, seen[-1] == "read", copies_ns, sender=sender)
+    first_read = seen.index("read")
+    assert 7 * (trials - 1) <= first_read <= 7 * (trials + 1)
+    assert seen[first_read:] == ["read"] * (len(seen) - first_read)
 
 
 def test_who_has_one_sender_now_tries_as_often_as_that_one_needs() -> None:

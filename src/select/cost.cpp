@@ -35,9 +35,20 @@ double seconds_of_adding(double reduced, const Load& load, const Models& models)
          (load.on_gpus ? models.gpu->between_hosts.reduce_s_per_byte : on_cores);
 }
 
-Stage with_sends(Stage stage, const Cost& cost, const Load& load) {
+/// Of a flat call's messages, the share that receivers add: these come through their caches, however long. Others have
+/// faster ways when they are long, and what goes to several ranks is copied once only where it is asked for.
+double share_to_add(const Load& load) {
+  if (load.on_gpus || load.level != kAllRanks) return 0;
+  if (load.kind == Kind::all_reduce) return load.ranks == 2 ? 0.5 : 0;
+  return load.kind == Kind::reduce || load.kind == Kind::reduce_scatter ? 1 : 0;
+}
+
+Stage with_sends(Stage stage, const Cost& cost, const Load& load, const Link& link) {
   stage.sends = cost.pipelined ? cost.messages : std::max(cost.rounds, cost.messages);
   stage.sent_bytes = static_cast<double>(load.bytes) * cost.volume;
+  stage.asks_from = link.asks_from;
+  const double asked = cost.pipelined ? 0 : stage.sends * share_to_add(load);
+  stage.asking_s = asked * static_cast<double>(link.asking_bytes) * link.beta_s_per_byte;
   return stage;
 }
 
@@ -92,13 +103,16 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
                      .filling = has_time ? filling_for(load.bytes, link.filling) : 1,
                      .gap_s = link.gap_s,
                      .at_once = at_once},
-                    cost, load);
+                    cost, load, link);
 }
 
 }  // namespace
 
 double Stage::seconds(int chunks, double latency_share) const {
-  const double chunks_s = chunk_s * (chunks - 1);
+  // Cores send a chunk's messages one after the other, also those of one round.
+  const bool spares = asking_s > 0 && asks(1) && !asks(chunks);
+  const double spared_s = spares ? asking_s - (chunks - 1) * (sends - rounds) * alpha_s : 0;
+  const double chunks_s = chunk_s * (chunks - 1) - spared_s;
   if (pipelined) {
     const double in_rounds = (filling * (rounds - 1) + chunks) * (alpha_s + transfer_s / chunks);
     return chunks_s + std::max(in_rounds, load * (chunks * messages * alpha_s + transfer_s));
@@ -137,14 +151,15 @@ Stage flat(std::string_view name, const Load& load, const Models& models) {
   const Fit* fit = models.find(load.kind, name, load.level, load.bytes);
   if (fit == nullptr) return by_link(cost, reduces, load, models);
   const double transfer_s = cost.volume * static_cast<double>(load.bytes) * fit->beta_s_per_byte;
+  const Link& link = link_of(load, models);
   return with_sends({.rounds = cost.rounds,
                      .alpha_s = fit->alpha_s,
                      .transfer_s = transfer_s,
                      .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
                      .pipelined = cost.pipelined,
                      .measured = true,
-                     .filling = filling_for(load.bytes, link_of(load, models).filling)},
-                    cost, load);
+                     .filling = filling_for(load.bytes, link.filling)},
+                    cost, load, link);
 }
 
 Stage gather(std::string_view name, const Load& load, const Models& models) {

@@ -2,6 +2,7 @@
 // Seconds of one algorithm among the ranks of one level.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "algorithms/registry.h"
@@ -37,7 +38,11 @@ struct Stage {
   bool at_once = false;    // those of a chunk wait for nothing but this gap: one round of latency for all
   double sends = 0;        // messages that the busiest rank sends for each chunk
   double sent_bytes = 0;   // by the busiest rank, in all chunks together
+  double asking_s = 0;     // what chunks spare whose messages, of sums, are so short that they leave unasked
+  std::size_t asks_from = SIZE_MAX;
 
+  /// Are its messages asked for, in so many chunks?
+  bool asks(int chunks) const { return sent_bytes / std::max(1.0, sends * chunks) >= static_cast<double>(asks_from); }
   /// Each further chunk adds this share of the rounds' latency.
   double seconds(int chunks, double latency_share) const;
 };

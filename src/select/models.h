@@ -30,7 +30,8 @@ struct Link {
   bool by_library = false;  // within a host: cores handle its messages one after the other, and store all
   bool by_itself = false;   // its bytes move while the caller's thread adds others
   std::size_t sends_once_from = SIZE_MAX;  // bytes: what goes to several ranks costs its sender no more than to one
-  double gap_s = 0;                        // what each further message of those that are under way together adds
+  std::size_t asks_from = SIZE_MAX, asking_bytes = 0;  // as in Traits
+  double gap_s = 0;    // what each further message of those that are under way together adds
   double filling = 1;  // share of the time in which a pipeline fills that is lost: ranks may be in the call before
   LinkSource source = LinkSource::assumed;
 };

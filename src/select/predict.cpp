@@ -175,8 +175,10 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   // copies to and from slots are beside their messages.
   const bool overlaps = request.on_gpus && (is_flat || has_stages(topology));
   const bool hides = is_flat && !is_pipeline && !levels.empty() && (levels[0].hidden_s > 0 || overlaps);
-  // Nothing to overlap with; a rank alone has no level at all.
-  const bool one_is_best = levels.empty() || (!is_pipeline && (request.on_gpus ? !overlaps : is_flat && !hides));
+  const bool asks = is_flat && !levels.empty() && levels[0].asking_s > 0 && levels[0].asks(1);
+  // Nothing to overlap with, and nothing to spare; a rank alone has no level at all.
+  const bool one_is_best =
+      levels.empty() || (!is_pipeline && (request.on_gpus ? !overlaps : is_flat && !hides && !asks));
   if (request.on_gpus && !levels.empty()) levels = with_gpus(std::move(levels), request, models);
   const Overlap on_gpus{request.kind, /*hidden=*/overlaps ? 1.0 : 0.0, /*latency=*/overlaps ? 0.0 : 1.0, /*scale=*/1};
   const Overlap overlap = request.on_gpus ? on_gpus : is_flat && !hides ? Overlap{} : models.overlap(request.kind);
@@ -185,19 +187,22 @@ Choice predict(const Request& request, const Topology& topology, const Models& m
   best.chunks = first;
   best.seconds = seconds_in(first, levels, overlap);
   for (const Stage& stage : levels) best.latency_s += stage.rounds * stage.alpha_s;
-  const std::size_t smallest = request.on_gpus          ? kSmallestChunkOnGpus
-                               : is_flat && is_pipeline ? kSmallestPipelineChunk
+  const std::size_t smallest = request.on_gpus                    ? kSmallestChunkOnGpus
+                               : is_flat && (is_pipeline || asks) ? kSmallestPipelineChunk
                                : !is_flat ? kSmallestHierarchicalChunk
                                           : kSmallestHidingMessage * static_cast<std::size_t>(topology.size());
   if (chunks > 0 || one_is_best) return best;
+  double least_s = best.seconds;
   for (const int count : kChunkCounts) {
     if (count <= first) continue;
     if (request.bytes / count < smallest) break;
     const double time = seconds_in(count, levels, overlap);
-    if (time >= best.seconds) continue;
-    best.seconds = time;
+    if (time >= least_s) continue;
+    least_s = time;
     best.chunks = count;
   }
+  // What is spared by short messages is much the same for all algorithms, and none is better for it.
+  if (!asks) best.seconds = least_s;
   return best;
 }
 

@@ -106,6 +106,9 @@ struct Traits {
   bool shares_wires = false;
   /// Does a long message leave only when its receiver has answered, on what messages the other way also take?
   bool announces = false;
+  /// Or, from so many bytes on, only when its receiver has asked for it? That takes both about the time of copying
+  /// `asking_bytes`.
+  std::size_t asks_from = SIZE_MAX, asking_bytes = 0;
   /// From how many bytes on a sender copies what goes to several peers at once only once, however many they are.
   std::size_t sends_once_from = SIZE_MAX;
   /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the

@@ -47,9 +47,13 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   Models adopted = known.empty() ? choosing.models() : models_from(known);
   // What transports do is known here, and to no file.
   for (std::size_t level = 0; level < adopted.links.size(); ++level) {
-    adopted.links[level].by_library = choosing.models().links[level].by_library;
-    adopted.links[level].by_itself = choosing.models().links[level].by_itself;
-    adopted.links[level].sends_once_from = choosing.models().links[level].sends_once_from;
+    Link& link = adopted.links[level];
+    const Link& known_here = choosing.models().links[level];
+    link.by_library = known_here.by_library;
+    link.by_itself = known_here.by_itself;
+    link.sends_once_from = known_here.sends_once_from;
+    link.asks_from = known_here.asks_from;
+    link.asking_bytes = known_here.asking_bytes;
   }
   GpuExecutor* const gpu = parts_->gpu.opened();
   const TimingSite site{

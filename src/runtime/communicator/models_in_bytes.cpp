@@ -14,7 +14,7 @@ namespace {
 template <class Archive>
 void each_field(Archive& archive, Link& link) {
   archive(link.alpha_s, link.beta_s_per_byte, link.unsteady, link.crowd, link.by_library, link.by_itself,
-          link.sends_once_from, link.gap_s, link.filling, link.source);
+          link.sends_once_from, link.asks_from, link.asking_bytes, link.gap_s, link.filling, link.source);
 }
 
 template <class Archive>

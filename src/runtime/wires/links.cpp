@@ -52,6 +52,8 @@ Link link_of(const Transport& transport, bool within_host) {
   return {.alpha_s = 1e-6,
           .beta_s_per_byte = 1 / 5e9,
           .sends_once_from = transport.traits().sends_once_from,
+          .asks_from = transport.traits().asks_from,
+          .asking_bytes = transport.traits().asking_bytes,
           .filling = filling_of(name)};
 }
 

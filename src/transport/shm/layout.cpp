@@ -29,9 +29,7 @@ constexpr std::size_t kLargestRingBytes = std::size_t{512} << 10;
 // fit into its cache. By 4 ranks on two cores, all-gathers of 64 MiB took 14 ms in 8 pieces of 256 KiB, and 30 ms in
 // pieces of 32 KiB.
 constexpr std::size_t kSmallestOutboxBytes = std::size_t{512} << 10, kLargestOutboxBytes = std::size_t{1} << 20;
-// A message that is asked for first costs its two ranks about as much time as copying so many bytes. One that leaves at
-// once is copied for each of its receivers, and may have to be copied aside by them.
-constexpr std::size_t kAskedBytes = std::size_t{32} << 10;
+// A message that leaves unasked is copied for each of its receivers, and may have to be copied aside by them.
 constexpr std::size_t kLeastEagerBytes = std::size_t{8} << 10;
 constexpr std::size_t kPieces = 8;     // of the longest, that find place in an outbox
 constexpr std::size_t kMostUnits = 8;  // in a piece
@@ -48,7 +46,7 @@ std::size_t ring_bytes_for(std::size_t ranks, std::size_t wish) {
 }
 
 std::size_t eager_bytes_for(std::size_t ranks, std::size_t ring_bytes, std::size_t wish) {
-  const std::size_t most = ring_bytes / 8, shared = ranks > 2 ? kAskedBytes / (ranks - 2) : most;
+  const std::size_t most = ring_bytes / 8, shared = ranks > 2 ? kAskingBytes / (ranks - 2) : most;
   const std::size_t suited = std::max(std::min(shared, most), kLeastEagerBytes);
   return std::min(wish > 0 ? wish : suited, ring_bytes / 3);
 }

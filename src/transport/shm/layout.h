@@ -8,6 +8,9 @@
 
 namespace lanecast::shm {
 
+/// A message that is asked for first costs its two ranks about as much time as copying so many bytes.
+inline constexpr std::size_t kAskingBytes = std::size_t{32} << 10;
+
 struct ShmLayout {
   std::size_t ranks = 0;               // of the host
   std::size_t ring_bytes = 0;          // a power of two

@@ -35,6 +35,8 @@ class ShmTransport : public Transport {
   Traits traits() const override {
     return {.scatters = true,
             .consumes = true,
+            .asks_from = layout_.eager_bytes + 1,
+            .asking_bytes = shm::kAskingBytes,
             .sends_once_from = outbox_.has_places() ? layout_.eager_bytes + 1 : SIZE_MAX,
             .compares_stamps = true};
   }

@@ -11,7 +11,7 @@ namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kLeastToRead = std::size_t{1} << 17;  // shorter ones were never faster read than streamed
+constexpr std::size_t kLeastToRead = std::size_t{1} << 16;
 // From each sender, each way, in a row: the first call may meet memory without pages, and the first message of a way
 // caches as the other has left them. Reading 512 KiB once takes up to twice as long as reading it again and again, and
 // so does streaming it: rows of four never saw what a stream takes once its ring and target are in the caches. What the
@@ -91,7 +91,7 @@ const WayTrials* Ways::Sort::trials(int sender) const {
 
 std::size_t Ways::Sort::row_of(const Message& message) const {
   const std::size_t senders = sends_too() ? std::max<std::size_t>(exchanging.by_sender.size(), 1) : 1;
-  return (message.bytes < kLongBytes ? kTrials : kTrialsOfLong) * senders;
+  return (message.bytes * senders < kLongBytes ? kTrials : kTrialsOfLong) * senders;
 }
 
 TimeShare Ways::ended(const Message& message, std::size_t first_bytes, std::int64_t begun_ns, std::int64_t now_ns) {

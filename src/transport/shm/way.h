@@ -29,7 +29,7 @@ namespace lanecast::shm {
 bool is_worth_a_choice(std::size_t bytes, bool sums);
 bool is_worth_a_choice(const Message& message);
 
-constexpr std::size_t kSorts = 30;
+constexpr std::size_t kSorts = 33;
 /// Which of those behave alike: of about one length, and first or later between two ranks in a call; of the latter,
 /// what may be sums and what was only moved.
 std::size_t sort_of(const Message& message);
