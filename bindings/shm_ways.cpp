@@ -43,6 +43,13 @@ void bind_shm_ways(nb::module_& m) {
           },
           "bytes"_a, "tag"_a, "sums"_a = false, "sender"_a = 0)
       .def(
+          "choose_to_send",
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, int receiver) {
+            return rank.ways.choose_to_send(message(bytes, tag, false, receiver)) == shm::ShmWay::read ? "read"
+                                                                                                       : "stream";
+          },
+          "bytes"_a, "tag"_a, "receiver"_a = 0)
+      .def(
           "wants_time",
           [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int peer) {
             return rank.ways.wants_time(message(bytes, tag, sums, peer));
@@ -71,6 +78,13 @@ void bind_shm_ways(nb::module_& m) {
           "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself. "
           "all_ns: since the message before it; None: ns. declined: it was streamed though it was to be read. beside: "
           "it began together with the one before it.")
+      .def(
+          "sent",
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::int64_t ns) {
+            rank.ways.sends(bytes);
+            rank.ways.sent(message(bytes, tag), ns);
+          },
+          "bytes"_a, "tag"_a, "ns"_a, "ns: that its copies into the ring took.")
       .def(
           "written",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns) {

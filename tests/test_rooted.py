@@ -253,10 +253,11 @@ def test_pipelines_of_a_host_have_fewer_chunks(kib: int, alone: int, in_a_row: i
 EAGER = 64 << 10  # bytes of a message
 
 
-def chunks_where_asked(collective: str, size: int, ranks: int = 2, asking: int = 32 << 10) -> int:
+def chunks_where_asked(collective: str, size: int, ranks: int = 2, asking: int = 32 << 10, algorithm: str = "") -> int:
     """Asking takes as long as copying so many bytes, 6.5 us of 32 KiB, and each further message 1 us."""
     models = _core.Models(links=[(1e-6, 2e-10)]).with_asking(EAGER + 1, asking)
-    algorithm = {"reduce": "binomial", "broadcast": "binomial", "all_to_all": "pairwise"}.get(collective, "direct")
+    usual = {"reduce": "binomial", "broadcast": "binomial", "all_to_all": "pairwise"}
+    algorithm = algorithm or usual.get(collective, "direct")
     return _core.best_chunks(collective, size, Topology(ranks), models, algorithm)
 
 
@@ -274,6 +275,7 @@ def test_what_is_not_added_goes_in_one_message_each() -> None:
     for collective in ("all_gather", "broadcast", "all_to_all"):
         assert chunks_where_asked(collective, 4 * EAGER) == 1
     assert [chunks_where_asked("all_reduce", 2 * ranks * EAGER, ranks) for ranks in (2, 8)] == [2, 1]
+    assert chunks_where_asked("reduce", 16 * EAGER, 8, algorithm="scatter_all_gather") == 1
 
 
 def _chunks_of_sums(me: Rank) -> list[int]:

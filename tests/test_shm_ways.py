@@ -15,6 +15,7 @@ FIRST, LATER = 0, 1  # tags of the steps of a plan
 OF_A_USER = 1 << 63  # and more: of messages between two ranks
 TRIALS = 12  # of each way, for each sender, of messages below 4 MiB
 TIMED_EVERY = 16
+MEDIUM = 50_000  # bytes
 
 
 class Rank:
@@ -48,12 +49,12 @@ class Rank:
 @pytest.mark.parametrize(
     ("tag", "sums", "least"),
     [
-        (FIRST, False, 64 * KIB),
-        (FIRST, True, 64 * KIB),
-        (LATER, False, 64 * KIB),
+        (FIRST, False, 32 * KIB),
+        (FIRST, True, 32 * KIB),
+        (LATER, False, 32 * KIB),
         (LATER, True, 8 * MIB),  # the sender has mostly just added it up, and pays for a read
-        (OF_A_USER, False, 64 * KIB),
-        (OF_A_USER + 1, False, 64 * KIB),
+        (OF_A_USER, False, 32 * KIB),
+        (OF_A_USER + 1, False, 32 * KIB),
     ],
 )
 def test_what_is_worth_a_choice(tag: int, sums: bool, least: int) -> None:
@@ -89,6 +90,32 @@ def test_an_exchange_that_fills_the_caches_is_tried_as_seldom_as_one_of_long_mes
     first_read = seen.index("read")
     assert 7 * (trials - 1) <= first_read <= 7 * (trials + 1)
     assert seen[first_read:] == ["read"] * (len(seen) - first_read)
+
+
+def _exchange(ways: _core.ShmWays, messages: int, read: float) -> list[str]:
+    """The ways of so many that go and come in turns; one that comes costs 1 ns a byte as a stream, or `read`."""
+    seen = []
+    for _ in range(messages):
+        seen.append(ways.choose_to_send(MEDIUM, FIRST))
+        ways.sent(MEDIUM, FIRST, MEDIUM)
+        copies_ns = int(MEDIUM * (read if seen[-1] == "read" else 0.5))
+        ways.received(MEDIUM, FIRST, seen[-1] == "read", copies_ns)
+    return seen
+
+
+@pytest.mark.parametrize("read", [0.5, 2.0])
+def test_what_may_leave_unasked_is_read_in_an_exchange_where_that_is_cheaper(read: float) -> None:
+    seen = _exchange(_core.ShmWays(None), 100, read)
+    assert "read" in seen[TRIALS : TRIALS + 3]  # the first ones show that it is an exchange
+    better = "read" if read < 1 else "stream"
+    assert seen[2 * TRIALS + 3 :] == [better] * (100 - 2 * TRIALS - 3)
+
+
+def test_what_may_leave_unasked_does_where_nothing_comes_back() -> None:
+    ways = _core.ShmWays(None)
+    assert {ways.choose_to_send(MEDIUM, FIRST) for _ in range(100)} == {"stream"}
+    _exchange(ways, 100, 0.5)
+    assert [ways.choose_to_send(MEDIUM, FIRST) for _ in range(10)] == ["read"] * 4 + ["stream"] * 6
 
 
 def test_who_has_one_sender_now_tries_as_often_as_that_one_needs() -> None:

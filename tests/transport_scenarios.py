@@ -126,6 +126,26 @@ def large_again_and_again(end: Endpoint) -> None:
         end.wait()
 
 
+def medium_again_and_again(end: Endpoint) -> None:
+    """Of lengths that two ranks may send at once or let each other read, among shorter and longer ones of their tags."""
+    rng = random.Random(7)  # the same on all ranks
+    for _ in range(60 if end.size == 2 else 6):
+        sizes = [rng.choice((32_768, 50_000, 50_000, 50_000, 65_536, 65_537, 300, 200_000)) for _ in range(4)]
+        items = [Item(rng.choice((0, 0, 1)), serial, size) for serial, size in enumerate(sizes)]
+        late = rng.random() < 0.3
+        one_way = rng.random() < 0.3
+        for peer in end.peers:
+            mine = [] if one_way and end.rank > peer else items
+            theirs = [] if one_way and end.rank < peer else items
+            for item in mine:
+                end.send(peer, item)
+            if late:
+                end.progress()
+            for item in theirs:
+                end.receive(peer, item)
+        end.wait()
+
+
 def one_memory_to_all(end: Endpoint) -> None:
     """What a rank sends to everybody lies in one memory, goes to each twice, and is another the next time."""
     memory = np.empty(3_000_001, np.uint8)
@@ -409,6 +429,7 @@ EVERY_TRANSPORT = (
     storm,
     done_is_out_of_the_senders_hands,
     large_again_and_again,
+    medium_again_and_again,
     one_memory_to_all,
     late_receiver,
     gather_and_scatter,

@@ -35,20 +35,25 @@ double seconds_of_adding(double reduced, const Load& load, const Models& models)
          (load.on_gpus ? models.gpu->between_hosts.reduce_s_per_byte : on_cores);
 }
 
-/// Of a flat call's messages, the share that receivers add: these come through their caches, however long. Others have
-/// faster ways when they are long, and what goes to several ranks is copied once only where it is asked for.
-double share_to_add(const Load& load) {
-  if (load.on_gpus || load.level != kAllRanks) return 0;
-  if (load.kind == Kind::all_reduce) return load.ranks == 2 ? 0.5 : 0;
-  return load.kind == Kind::reduce || load.kind == Kind::reduce_scatter ? 1 : 0;
-}
-
-Stage with_sends(Stage stage, const Cost& cost, const Load& load, const Link& link) {
+Stage with_sends(Stage stage, const Cost& cost, const Load& load) {
   stage.sends = cost.pipelined ? cost.messages : std::max(cost.rounds, cost.messages);
   stage.sent_bytes = static_cast<double>(load.bytes) * cost.volume;
-  stage.asks_from = link.asks_from;
-  const double asked = cost.pipelined ? 0 : stage.sends * share_to_add(load);
+  return stage;
+}
+
+/// Of a flat call's messages, the share that receivers add: these come through their caches, however long. Others have
+/// faster ways when they are long, and what goes to several ranks is copied once only where it is asked for.
+double share_to_add(std::string_view name, const Load& load) {
+  if (load.on_gpus || load.level != kAllRanks) return 0;
+  if (load.kind == Kind::all_reduce) return load.ranks == 2 ? 0.5 : 0;
+  if (load.kind == Kind::reduce) return find(broadcast_rows(), name)->scatters ? 0 : 1;
+  return load.kind == Kind::reduce_scatter ? 1 : 0;
+}
+
+Stage with_asking(Stage stage, std::string_view name, const Load& load, const Link& link) {
+  const double asked = stage.pipelined ? 0 : stage.sends * share_to_add(name, load);
   stage.asking_s = asked * static_cast<double>(link.asking_bytes) * link.beta_s_per_byte;
+  stage.asks_from = link.asks_from;
   return stage;
 }
 
@@ -103,7 +108,7 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
                      .filling = has_time ? filling_for(load.bytes, link.filling) : 1,
                      .gap_s = link.gap_s,
                      .at_once = at_once},
-                    cost, load, link);
+                    cost, load);
 }
 
 }  // namespace
@@ -149,17 +154,17 @@ Stage flat(std::string_view name, const Load& load, const Models& models) {
   const Cost cost = cost_of(name, load.kind, load.ranks);
   const double reduces = reduced(name, cost, load.kind);
   const Fit* fit = models.find(load.kind, name, load.level, load.bytes);
-  if (fit == nullptr) return by_link(cost, reduces, load, models);
-  const double transfer_s = cost.volume * static_cast<double>(load.bytes) * fit->beta_s_per_byte;
   const Link& link = link_of(load, models);
-  return with_sends({.rounds = cost.rounds,
-                     .alpha_s = fit->alpha_s,
-                     .transfer_s = transfer_s,
-                     .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
-                     .pipelined = cost.pipelined,
-                     .measured = true,
-                     .filling = filling_for(load.bytes, link.filling)},
-                    cost, load, link);
+  if (fit == nullptr) return with_asking(by_link(cost, reduces, load, models), name, load, link);
+  const double transfer_s = cost.volume * static_cast<double>(load.bytes) * fit->beta_s_per_byte;
+  const Stage stage{.rounds = cost.rounds,
+                    .alpha_s = fit->alpha_s,
+                    .transfer_s = transfer_s,
+                    .hidden_s = std::min(transfer_s, hidden_in_chunks(reduces, load, models)),
+                    .pipelined = cost.pipelined,
+                    .measured = true,
+                    .filling = filling_for(load.bytes, link.filling)};
+  return with_asking(with_sends(stage, cost, load), name, load, link);
 }
 
 Stage gather(std::string_view name, const Load& load, const Models& models) {

@@ -9,18 +9,6 @@
 
 namespace lanecast::shm {
 
-namespace {
-
-void deliver_whole(const Message& receive, const std::byte* data) {
-  if (receive.bytes == 0) return;
-  if (receive.consumer)
-    receive.consumer->consume(0, data, receive.bytes);
-  else
-    SpanCursor(receive.memory).scatter(data, receive.bytes);
-}
-
-}  // namespace
-
 void Incoming::check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) const {
   if (receive.bytes == sent_bytes && receive.stamp == stamp) return;
   raise_mismatch(receive, rank_, std::to_string(sent_bytes), UINT64_MAX, receive.stamp == stamp);
@@ -28,33 +16,47 @@ void Incoming::check(const Message& receive, std::size_t sent_bytes, std::uint32
 
 void Incoming::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
-  const bool large = is_large(message.bytes);
-  Receive receive{&message, large ? way_for(message) : ShmWay::undecided, /*asked=*/false};
+  const bool large = is_large(message.bytes), medium = layout_.is_medium(message);
+  Receive receive{&message, large || medium ? way_for(message) : ShmWay::undecided, /*asked=*/false};
   if (auto early = early_.pop(message.tag)) {
     check(message, early->bytes, early->stamp);
     const std::byte* data = early->data.data.get();
-    if (large) {
-      unasked_.push(message.tag, {});
-      meet(receive, {data, early->data_bytes});
-    } else {
-      deliver_whole(message, data);
-      finish(&message, done);
-    }
+    const bool is_notice = large || (medium && early->data_bytes < message.bytes);
+    if (large || medium) unasked_.push(message.tag, {});
+    is_notice ? meet(receive, {data, early->data_bytes}) : deliver(message, data, done);
     return early_buffers_.give_back(std::move(early->data));
   }
-  if (large) {
-    // Its notice will tell what there is to read.
-    const bool waits = (receive.way == ShmWay::read && layout_.notices_tell()) || unasked_.front(message.tag);
+  if (large || medium) {
+    // Its notice will tell what there is to read, or it comes whole.
+    const bool waits = medium || (receive.way == ShmWay::read && layout_.notices_tell()) || unasked_.front(message.tag);
     waits ? unasked_.push(message.tag, {}) : ask_for(receive);
     receive.asked = !waits;
   }
   posted_.push(message.tag, receive);
 }
 
+void Incoming::deliver(Message& receive, const std::byte* data, std::vector<Message*>& done) {
+  const bool medium = layout_.is_medium(receive), timed = medium && ways_.wants_time(receive);
+  const std::int64_t begun_ns = medium ? wall_clock_ns() : 0, begin = timed ? clock_ns(receive.bytes) : 0;
+  if (receive.consumer && receive.bytes > 0)
+    receive.consumer->consume(0, data, receive.bytes);
+  else
+    SpanCursor(receive.memory).scatter(data, receive.bytes);
+  if (medium) {
+    Took took;
+    if (timed) took.copies_ns = clock_ns(receive.bytes) - begin;
+    took.all = ways_.ended(receive, receive.bytes, begun_ns, wall_clock_ns());
+    ways_.receives(receive.bytes);
+    ways_.streamed(receive, /*declined=*/false, took);
+    unasked_.pop(receive.tag);
+  }
+  finish(&receive, done);
+}
+
 ShmWay Incoming::way_for(const Message& message) {
   // A consumer takes what is in the cache; what was read from afar would have to be stored first.
   if (message.consumer || sender_.single_copy == SingleCopy::off) return ShmWay::stream;
-  if (sender_.single_copy == SingleCopy::on) return ShmWay::read;
+  if (sender_.single_copy == SingleCopy::on || layout_.is_medium(message)) return ShmWay::read;
   return is_worth_a_choice(message) ? ways_.choose(message) : ShmWay::stream;
 }
 
@@ -122,12 +124,9 @@ void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& don
     return;
   }
   check(*receive->message, fields.message_bytes, fields.stamp);
-  if (is_large(fields.message_bytes)) {
-    meet(*receive, data);
-  } else {
-    deliver_whole(*receive->message, data.data());
-    finish(receive->message, done);
-  }
+  // Relaxed, as in take().
+  const bool is_notice = packet.kind.load(std::memory_order_relaxed) == PacketKind::notice;
+  is_notice ? meet(*receive, data) : deliver(*receive->message, data.data(), done);
 }
 
 Incoming::Receive Incoming::match(const PacketFields& fields) {

@@ -77,6 +77,8 @@ class Incoming {
   void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) const;
   bool is_large(std::size_t message_bytes) const { return message_bytes > layout_.eager_bytes; }
   ShmWay way_for(const Message& message);
+  /// All of an eager message, for its receive.
+  void deliver(Message& receive, const std::byte* data, std::vector<Message*>& done);
   void ask_for(const Receive& receive);
   /// The receive for a large message has met its notice.
   void meet(const Receive& receive, std::span<const std::byte> list);
@@ -104,8 +106,9 @@ class Incoming {
 
   TagQueues<Receive> posted_;   // not met by any packet yet
   TagQueues<Receive> noticed_;  // asked for and met by a notice, but by no data yet
-  // Under each tag, one for each receive that was not asked for and whose message is not fetched yet. The next ones are
-  // not asked for either meanwhile: a sender takes the k-th it hears of a tag for the k-th message.
+  // Under each tag, one for each receive that was not asked for and whose message is not fetched yet, nor has come
+  // whole where it could. The next ones are not asked for either meanwhile: a sender takes the k-th it hears of a tag
+  // for the k-th message.
   TagQueues<std::monostate> unasked_;
   TagQueues<EarlyMessage> early_;
   BufferPool early_buffers_{kIdleBuffers};

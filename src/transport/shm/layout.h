@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "transport/shm/options.h"
+#include "transport/shm/way.h"
 
 namespace lanecast::shm {
 
@@ -26,6 +27,12 @@ struct ShmLayout {
   /// Does a notice tell where the message lies, as far as that takes no line more? Where a message may go to several
   /// peers, its sender decides later whether it is read.
   bool notices_tell() const { return outbox_places == 0; }
+  /// Does its sender choose whether it leaves at once or is read by what its notice tells? That spares one copy of two,
+  /// and takes words there and back.
+  bool is_medium(const Message& message) const {
+    return notices_tell() && message.bytes > kAskingBytes && message.bytes <= eager_bytes &&
+           may_be_read_unasked(message);
+  }
 };
 
 /// The layout when `ranks` ranks share a host.

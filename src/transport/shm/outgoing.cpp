@@ -24,8 +24,11 @@ PacketFields fields(const Message& message, std::size_t payload_bytes, bool noti
 void Outgoing::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
   Sending sending{&message};
-  if (is_large(message)) {
-    ways_.sends(message.bytes);
+  const bool unasked = leaves_unasked(message);
+  if (!unasked || layout_.is_medium(message)) ways_.sends(message.bytes);
+  if (unasked) {
+    sending.first = PacketKind::eager;
+  } else {
     sending.content = outbox_.enter(message);
     read_notes(done);  // a receive that has been posted by now spares the notice
     if (const auto wish = asked_for_.pop(message.tag)) {
@@ -34,10 +37,17 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
     }
   }
   const bool first = !held_.front(message.tag);
-  if (is_large(message) || !first) held_.push(message.tag, sending);
+  if (!unasked || !first) held_.push(message.tag, sending);
   if (!first) return;
-  const SendTurn turn{is_large(message) ? PacketKind::notice : PacketKind::eager, sending};
+  const SendTurn turn{sending.first, sending};
   if (!turns_.empty() || !put_single(turn, done)) turns_.push_back(turn);
+}
+
+bool Outgoing::leaves_unasked(const Message& message) {
+  if (message.bytes > layout_.eager_bytes) return false;
+  const bool may_be = reads_ != SingleCopy::off && layout_.is_medium(message) &&
+                      shares_line(message.memory.size_bytes()) && may_be_read(message);
+  return !may_be || (reads_ == SingleCopy::automatic && ways_.choose_to_send(message) != ShmWay::read);
 }
 
 bool Outgoing::progress(std::vector<Message*>& done) {
@@ -97,11 +107,8 @@ void Outgoing::finish_read(const Sending& sending, std::vector<Message*>& done) 
 
 void Outgoing::release_behind(std::uint64_t tag) {
   while (const Sending* next = held_.front(tag)) {
-    if (is_large(*next->message)) {
-      turns_.push_back({PacketKind::notice, *next});
-      return;
-    }
-    turns_.push_back({PacketKind::eager, *next});
+    turns_.push_back({next->first, *next});
+    if (next->first == PacketKind::notice) return;
     held_.pop(tag);
   }
 }
@@ -143,7 +150,10 @@ bool Outgoing::put_single(const SendTurn& turn, std::vector<Message*>& done) {
   if (!payload) return false;
   if (turn.kind == PacketKind::eager) {
     SpanCursor memory(message.memory);
+    const bool timed = layout_.is_medium(message) && ways_.wants_time_to_send(message);
+    const std::int64_t begin = timed ? clock_ns(bytes) : 0;
     stores_.write(bytes, [&](Stores suited) { memory.gather(payload, bytes, suited); });
+    if (timed) ways_.sent(message, clock_ns(bytes) - begin);
   } else {
     std::memcpy(payload, message.memory.data(), bytes);
   }

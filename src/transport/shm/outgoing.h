@@ -20,11 +20,13 @@ namespace lanecast::shm {
 
 class Outgoing {
  public:
-  /// `receiver`: its process; `ways`, `outbox`: this rank's; `far_from`: ShmOptions'.
-  Outgoing(const ShmLane& lane, int receiver, const ShmLayout& layout, Ways& ways, Outbox& outbox, double far_from)
+  /// `receiver`: its process, and how it may read; `ways`, `outbox`: this rank's; `far_from`: ShmOptions'.
+  Outgoing(const ShmLane& lane, int receiver, SingleCopy reads, const ShmLayout& layout, Ways& ways, Outbox& outbox,
+           double far_from)
       : packets_(lane),
         notes_(lane.control),
         writing_(lane.control->claims, receiver),
+        reads_(reads),
         layout_(layout),
         ways_(ways),
         outbox_(outbox),
@@ -44,6 +46,7 @@ class Outgoing {
   struct Sending {
     Message* message = nullptr;
     Outbox::ContentIndex content = Outbox::kNone;
+    PacketKind first = PacketKind::notice;  // or eager
   };
   struct SendTurn {
     PacketKind kind;  // fragment: a whole stream of them; the others take one packet
@@ -60,7 +63,7 @@ class Outgoing {
     std::int64_t copies_ns = 0;  // that copying it has taken
   };
 
-  bool is_large(const Message& message) const { return message.bytes > layout_.eager_bytes; }
+  bool leaves_unasked(const Message& message);
   PacketKind kind_for(ControlKind wish, const Message& message) const;
   bool may_be_read(const Message& message) const;
   /// Payload of the one packet that stands for the message, or brings it.
@@ -86,6 +89,7 @@ class Outgoing {
   ControlReader notes_;
   Writing writing_;
   StoreChoice stores_;
+  const SingleCopy reads_;
   const ShmLayout layout_;
   Ways& ways_;
   Outbox& outbox_;
@@ -95,7 +99,7 @@ class Outgoing {
   std::int64_t waits_since_ns_ = 0;  // the receiver has taken everything and the outbox has no place; 0: it has
   bool gave_up_waiting_ = false;     // too long, and there was no place since
 
-  // Under each tag: a large message that is not asked for yet, nor read, whose notice has its turn, then what came
+  // Under each tag: a noticed message that is not asked for yet, nor read, whose notice has its turn, then what came
   // after it. So under one tag the first packets of all messages enter the ring in the order of posting, which is what
   // matches them.
   TagQueues<Sending> held_;

@@ -36,9 +36,10 @@ ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> loca
     const double far_from = options.single_copy == SingleCopy::on ? HUGE_VAL : options.far_from;
     const shm::Sender sender{neighbour.process.id(), &neighbour.process, &neighbour.boards->state,
                              neighbour.single_copy, neighbour.outbox};
-    pairs_.emplace_back(neighbour,
-                        shm::Outgoing(neighbour.out, neighbour.process.id(), layout_, *ways_, outbox_, far_from),
-                        shm::Incoming(rank_, neighbour.in, layout_, sender, *ways_));
+    pairs_.emplace_back(
+        neighbour,
+        shm::Outgoing(neighbour.out, neighbour.process.id(), neighbour.single_copy, layout_, *ways_, outbox_, far_from),
+        shm::Incoming(rank_, neighbour.in, layout_, sender, *ways_));
   }
 }
 

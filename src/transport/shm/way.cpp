@@ -11,7 +11,7 @@ namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kLeastToRead = std::size_t{1} << 16;
+constexpr std::size_t kLeastToRead = std::size_t{1} << 15;
 // From each sender, each way, in a row: the first call may meet memory without pages, and the first message of a way
 // caches as the other has left them. Reading 512 KiB once takes up to twice as long as reading it again and again, and
 // so does streaming it: rows of four never saw what a stream takes once its ring and target are in the caches. What the
@@ -50,6 +50,10 @@ bool is_worth_a_choice(const Message& message) {
   return is_worth_a_choice(message.bytes, is_later(message) && message.sums);
 }
 
+bool may_be_read_unasked(const Message& message) {
+  return message.tag < first_message_tag(UINT64_MAX) && !message.sums && is_worth_a_choice(message);
+}
+
 std::size_t sort_of(const Message& message) {
   const int doublings = std::bit_width(message.bytes) - std::bit_width(kLeastToRead);
   const std::size_t origin = !is_later(message) ? 0 : message.sums ? 1 : 2;
@@ -70,6 +74,13 @@ ShmWay Ways::choose(const Message& message) {
   const ShmWay way = trials.next(sort.row_of(message), stream, read);
   if (sort.sends_too()) mine_.ways[number].store(way, std::memory_order_relaxed);
   return way;
+}
+
+ShmWay Ways::choose_to_send(const Message& message) {
+  Sort& sort = of(message);
+  const bool exchanges = sort.sends_too() && sort.sent_since_one_came < kMostInBatch;
+  ++sort.sent_since_one_came;
+  return exchanges ? choose(message) : ShmWay::stream;
 }
 
 bool Ways::Sort::sends_too() const { return balance.share() > kSendsToo; }
@@ -145,6 +156,7 @@ void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::opti
 }
 
 void Ways::came(Sort& sort, const Message& message, ShmWay asked) {
+  sort.sent_since_one_came = 0;
   Habit& habit = sort.habit();
   habit.by_sender[message.peer].came(asked);
   habit.together.came(asked);

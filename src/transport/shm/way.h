@@ -29,7 +29,11 @@ namespace lanecast::shm {
 bool is_worth_a_choice(std::size_t bytes, bool sums);
 bool is_worth_a_choice(const Message& message);
 
-constexpr std::size_t kSorts = 33;
+/// May its sender, if it is short enough to leave unasked, rather have it read? Not what two ranks exchange of their
+/// own accord: who sends before it receives there goes on as soon as a short message has left. And not what is added.
+bool may_be_read_unasked(const Message& message);
+
+constexpr std::size_t kSorts = 36;
 /// Which of those behave alike: of about one length, and first or later between two ranks in a call; of the latter,
 /// what may be sums and what was only moved.
 std::size_t sort_of(const Message& message);
@@ -53,6 +57,9 @@ class Ways {
 
   /// For a message that is worth one, and may be read.
   ShmWay choose(const Message& message);
+  /// For one that this rank sends and that could leave unasked. Where such come as well, what they cost this rank is
+  /// what this one costs its receiver.
+  ShmWay choose_to_send(const Message& message);
   /// Are its copies worth a look at the clock each?
   bool wants_time(const Message& message) const;
   bool wants_time_to_send(const Message& message) const;
@@ -106,6 +113,7 @@ class Ways {
   struct Sort {
     Balance balance;
     Habit receiving, exchanging;
+    int sent_since_one_came = 0;  // that could leave unasked
 
     bool sends_too() const;
     /// Who receives alone has few senders in a call, a scatter's one. Who exchanges leads others, for which the trials
