@@ -118,6 +118,11 @@ def test_what_may_leave_unasked_does_where_nothing_comes_back() -> None:
     assert [ways.choose_to_send(MEDIUM, FIRST) for _ in range(10)] == ["read"] * 4 + ["stream"] * 6
 
 
+def test_short_messages_of_several_senders_to_one_that_only_receives_are_streamed() -> None:
+    assert Rank(1.0, 0.5, senders=1, bytes=MEDIUM).rows(100)[1] == ("read", 100 - TRIALS)
+    assert Rank(1.0, 0.5, senders=3, bytes=MEDIUM).rows(100) == [("stream", 100)]
+
+
 def test_who_has_one_sender_now_tries_as_often_as_that_one_needs() -> None:
     """After a call in which all sent to it a rank takes part in scatters, which have one root."""
     ways = _core.ShmWays(None)

@@ -12,6 +12,9 @@ namespace lanecast::shm {
 namespace {
 
 constexpr std::size_t kLeastToRead = std::size_t{1} << 15;
+/// Of what several ranks send to one that sends nothing. As streams they copy beside each other, and a reader all by
+/// itself: gathers of 128 to 256 KiB by four ranks took a tenth longer so.
+constexpr std::size_t kLeastToReadOfMany = std::size_t{1} << 17;
 // From each sender, each way, in a row: the first call may meet memory without pages, and the first message of a way
 // caches as the other has left them. Reading 512 KiB once takes up to twice as long as reading it again and again, and
 // so does streaming it: rows of four never saw what a stream takes once its ring and target are in the caches. What the
@@ -70,6 +73,7 @@ ShmWay Ways::choose(const Message& message) {
   }
   const auto [stream, read] = sort.costs();
   Habit& habit = sort.habit();
+  if (!sort.sends_too() && habit.by_sender.size() > 1 && message.bytes < kLeastToReadOfMany) return ShmWay::stream;
   WayTrials& trials = sort.sends_too() ? habit.together : habit.by_sender[message.peer];
   const ShmWay way = trials.next(sort.row_of(message), stream, read);
   if (sort.sends_too()) mine_.ways[number].store(way, std::memory_order_relaxed);
