@@ -127,7 +127,7 @@ def large_again_and_again(end: Endpoint) -> None:
 
 
 def medium_again_and_again(end: Endpoint) -> None:
-    """Of lengths that two ranks may send at once or let each other read, among shorter and longer ones of their tags."""
+    """Of lengths that two ranks send at once or let each other read, among shorter and longer ones of their tags."""
     rng = random.Random(7)  # the same on all ranks
     for _ in range(60 if end.size == 2 else 6):
         sizes = [rng.choice((32_768, 50_000, 50_000, 50_000, 65_536, 65_537, 300, 200_000)) for _ in range(4)]
