@@ -50,6 +50,12 @@ void bind_shm_ways(nb::module_& m) {
           },
           "bytes"_a, "tag"_a, "receiver"_a = 0)
       .def(
+          "was_to_be_read",
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag) {
+            return rank.ways.was_to_be_read(message(bytes, tag));
+          },
+          "bytes"_a, "tag"_a)
+      .def(
           "wants_time",
           [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int peer) {
             return rank.ways.wants_time(message(bytes, tag, sums, peer));

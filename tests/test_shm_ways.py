@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -111,16 +111,34 @@ def test_what_may_leave_unasked_is_read_in_an_exchange_where_that_is_cheaper(rea
     assert seen[2 * TRIALS + 3 :] == [better] * (100 - 2 * TRIALS - 3)
 
 
-def test_what_may_leave_unasked_does_where_nothing_comes_back() -> None:
+def test_trials_end_where_the_other_rank_sends_all_at_once() -> None:
+    """What was to be read and came at once counts, or its sender would be told to read for ever."""
     ways = _core.ShmWays(None)
-    assert {ways.choose_to_send(MEDIUM, FIRST) for _ in range(100)} == {"stream"}
-    _exchange(ways, 100, 0.5)
-    assert [ways.choose_to_send(MEDIUM, FIRST) for _ in range(10)] == ["read"] * 4 + ["stream"] * 6
+    seen = []
+    for _ in range(200):
+        seen.append(ways.choose_to_send(MEDIUM, FIRST))
+        ways.sent(MEDIUM, FIRST, MEDIUM)
+        ways.received(MEDIUM, FIRST, False, MEDIUM // 2, declined=ways.was_to_be_read(MEDIUM, FIRST))
+    assert seen.count("read") <= 3 * TRIALS
+    assert seen[-50:] == ["stream"] * 50
+
+
+def _calls(ways: _core.ShmWays, calls: int, senders: Sequence[int]) -> list[str]:
+    """The ways of what comes from these ranks in each call, all of it awaited before any has come."""
+    seen = []
+    for _ in range(calls):
+        asked = [(sender, ways.choose(MEDIUM, FIRST, sender=sender)) for sender in senders]
+        for sender, way in asked:
+            ways.received(MEDIUM, FIRST, way == "read", MEDIUM // (4 if way == "read" else 1), sender=sender)
+        seen += [way for _, way in asked]
+    return seen
 
 
 def test_short_messages_of_several_senders_to_one_that_only_receives_are_streamed() -> None:
-    assert Rank(1.0, 0.5, senders=1, bytes=MEDIUM).rows(100)[1] == ("read", 100 - TRIALS)
-    assert Rank(1.0, 0.5, senders=3, bytes=MEDIUM).rows(100) == [("stream", 100)]
+    ways = _core.ShmWays(None)
+    assert "read" not in _calls(ways, 4 * TRIALS, (1, 2, 3))[1:]
+    assert _calls(ways, 4 * TRIALS, (1,))[-TRIALS:] == ["read"] * TRIALS  # a scatter's, later
+    assert _calls(ways, 2, (1, 2, 3))[4:] == ["stream"] * 2
 
 
 def test_who_has_one_sender_now_tries_as_often_as_that_one_needs() -> None:

@@ -18,12 +18,15 @@ void Incoming::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
   const bool large = is_large(message.bytes), medium = layout_.is_medium(message);
   Receive receive{&message, large || medium ? way_for(message) : ShmWay::undecided, /*asked=*/false};
+  if (medium) {
+    if (std::exchange(medium_stamp_, message.stamp) != message.stamp) medium_pending_ = 0;
+    ++medium_pending_;
+  }
   if (auto early = early_.pop(message.tag)) {
     check(message, early->bytes, early->stamp);
     const std::byte* data = early->data.data.get();
-    const bool is_notice = large || (medium && early->data_bytes < message.bytes);
     if (large || medium) unasked_.push(message.tag, {});
-    is_notice ? meet(receive, {data, early->data_bytes}) : deliver(message, data, done);
+    early->is_notice ? meet(receive, {data, early->data_bytes}) : deliver(message, data, done);
     return early_buffers_.give_back(std::move(early->data));
   }
   if (large || medium) {
@@ -47,7 +50,7 @@ void Incoming::deliver(Message& receive, const std::byte* data, std::vector<Mess
     if (timed) took.copies_ns = clock_ns(receive.bytes) - begin;
     took.all = ways_.ended(receive, receive.bytes, begun_ns, wall_clock_ns());
     ways_.receives(receive.bytes);
-    ways_.streamed(receive, /*declined=*/false, took);
+    ways_.streamed(receive, ways_.was_to_be_read(receive), took);
     unasked_.pop(receive.tag);
   }
   finish(&receive, done);
@@ -68,6 +71,9 @@ void Incoming::ask_for(const Receive& receive) {
 
 void Incoming::meet(const Receive& receive, std::span<const std::byte> list) {
   Message& message = *receive.message;
+  // Its sender takes it for one of a call that adds nothing up, and this rank does not.
+  if (!is_large(message.bytes) && !layout_.is_medium(message))
+    raise_mismatch(message, rank_, std::to_string(message.bytes), UINT64_MAX, /*same_stamp=*/false);
   if (!receive.asked && receive.way == ShmWay::read && !list.empty())
     return readings_.begin(message, list, ControlKind::fetched);
   noticed_.push(message.tag, receive);
@@ -113,9 +119,11 @@ void Incoming::take(const PacketHeader& packet, std::vector<Message*>& done) {
 void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& done) {
   const PacketFields& fields = packet.fields;
   const std::span data = PacketReader::payload(packet);
+  // Relaxed, as in take().
+  const bool is_notice = packet.kind.load(std::memory_order_relaxed) == PacketKind::notice;
   const auto receive = posted_.pop(fields.tag);
   if (!receive) {
-    EarlyMessage early{fields.message_bytes, {}, data.size(), fields.stamp};
+    EarlyMessage early{fields.message_bytes, {}, data.size(), fields.stamp, is_notice};
     if (!data.empty()) {
       early.data = early_buffers_.take(data.size());
       std::memcpy(early.data.data.get(), data.data(), data.size());
@@ -124,8 +132,6 @@ void Incoming::take_first(const PacketHeader& packet, std::vector<Message*>& don
     return;
   }
   check(*receive->message, fields.message_bytes, fields.stamp);
-  // Relaxed, as in take().
-  const bool is_notice = packet.kind.load(std::memory_order_relaxed) == PacketKind::notice;
   is_notice ? meet(*receive, data) : deliver(*receive->message, data.data(), done);
 }
 
@@ -199,6 +205,7 @@ bool Incoming::read_on(std::vector<Message*>& done, bool shares) {
 
 void Incoming::finish(Message* message, std::vector<Message*>& done) {
   --pending_;
+  if (medium_pending_ > 0 && message->stamp == medium_stamp_ && layout_.is_medium(*message)) --medium_pending_;
   done.push_back(message);
 }
 

@@ -41,6 +41,8 @@ class Incoming {
   bool is_being_written() const { return readings_.is_being_written(); }
   /// Has a message of this tag come before its receive?
   bool has_early(std::uint64_t tag) { return early_.front(tag) != nullptr; }
+  /// Is a receive of a call open whose message may come unasked or be read? See ShmLayout.
+  bool awaits_medium(std::uint32_t stamp) const { return medium_pending_ > 0 && medium_stamp_ == stamp; }
   /// Has the sender put something that progress() can take? Not what only waits for the sender to read its notes.
   bool has_unread() { return packets_.peek() != nullptr || readings_.can_go_on(notes_); }
 
@@ -51,12 +53,13 @@ class Incoming {
     BufferPool::Buffer data;  // of a notice: the list of spans
     std::size_t data_bytes;   // 0 for a notice that tells none
     std::uint32_t stamp;
+    bool is_notice;
   };
   /// One that no packet has met. Of a large message:
   struct Receive {
     Message* message;
     ShmWay way;
-    bool asked;  // or waits for its notice
+    bool asked;  // or waits for its notice, or for all of it at once
   };
   struct IncomingStream {
     Message* message = nullptr;
@@ -80,7 +83,7 @@ class Incoming {
   /// All of an eager message, for its receive.
   void deliver(Message& receive, const std::byte* data, std::vector<Message*>& done);
   void ask_for(const Receive& receive);
-  /// The receive for a large message has met its notice.
+  /// A notice has come for the receive.
   void meet(const Receive& receive, std::span<const std::byte> list);
   /// Goes on with what is read from the sender's memory; true when something came of it.
   bool read_on(std::vector<Message*>& done, bool shares);
@@ -102,6 +105,8 @@ class Incoming {
   const Sender sender_;
   Ways& ways_;
   std::size_t pending_ = 0;
+  std::size_t medium_pending_ = 0;  // of the call that the last of them belongs to
+  std::uint32_t medium_stamp_ = 0;
   std::uint64_t pieces_bytes_ = 0;  // taken from the sender's outbox, ever
 
   TagQueues<Receive> posted_;   // not met by any packet yet

@@ -21,10 +21,10 @@ PacketFields fields(const Message& message, std::size_t payload_bytes, bool noti
 
 }  // namespace
 
-void Outgoing::post(Message& message, std::vector<Message*>& done) {
+void Outgoing::post(Message& message, bool comes_back, std::vector<Message*>& done) {
   ++pending_;
   Sending sending{&message};
-  const bool unasked = leaves_unasked(message);
+  const bool unasked = leaves_unasked(message, comes_back);
   if (!unasked || layout_.is_medium(message)) ways_.sends(message.bytes);
   if (unasked) {
     sending.first = PacketKind::eager;
@@ -43,11 +43,13 @@ void Outgoing::post(Message& message, std::vector<Message*>& done) {
   if (!turns_.empty() || !put_single(turn, done)) turns_.push_back(turn);
 }
 
-bool Outgoing::leaves_unasked(const Message& message) {
+bool Outgoing::leaves_unasked(const Message& message, bool comes_back) {
   if (message.bytes > layout_.eager_bytes) return false;
   const bool may_be = reads_ != SingleCopy::off && layout_.is_medium(message) &&
                       shares_line(message.memory.size_bytes()) && may_be_read(message);
-  return !may_be || (reads_ == SingleCopy::automatic && ways_.choose_to_send(message) != ShmWay::read);
+  if (!may_be || reads_ == SingleCopy::on) return !may_be;
+  // Where nothing comes back this rank goes on as soon as the message has left, and need not wait for its receiver.
+  return !comes_back || ways_.choose_to_send(message) != ShmWay::read;
 }
 
 bool Outgoing::progress(std::vector<Message*>& done) {

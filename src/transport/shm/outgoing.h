@@ -32,7 +32,8 @@ class Outgoing {
         outbox_(outbox),
         far_from_(far_from) {}
 
-  void post(Message& message, std::vector<Message*>& done);
+  /// comes_back: does this rank await such a message of the same call from there?
+  void post(Message& message, bool comes_back, std::vector<Message*>& done);
   bool progress(std::vector<Message*>& done);
 
   /// Does the receiver, of late, share no cache with this process? False until that is known.
@@ -63,7 +64,7 @@ class Outgoing {
     std::int64_t copies_ns = 0;  // that copying it has taken
   };
 
-  bool leaves_unasked(const Message& message);
+  bool leaves_unasked(const Message& message, bool comes_back);
   PacketKind kind_for(ControlKind wish, const Message& message) const;
   bool may_be_read(const Message& message) const;
   /// Payload of the one packet that stands for the message, or brings it.

@@ -99,7 +99,7 @@ ShmTransport::Pair& ShmTransport::activate(int peer) {
 
 void ShmTransport::post_send(Message& message) {
   Pair& pair = activate(message.peer);
-  naming_peer(pair, [&] { pair.out.post(message, done_); });
+  naming_peer(pair, [&] { pair.out.post(message, pair.in.awaits_medium(message.stamp), done_); });
 }
 
 void ShmTransport::post_recv(Message& message) { activate(message.peer).in.post(message, done_); }

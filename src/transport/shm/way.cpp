@@ -73,7 +73,10 @@ ShmWay Ways::choose(const Message& message) {
   }
   const auto [stream, read] = sort.costs();
   Habit& habit = sort.habit();
-  if (!sort.sends_too() && habit.by_sender.size() > 1 && message.bytes < kLeastToReadOfMany) return ShmWay::stream;
+  if (!sort.sends_too()) {
+    sort.crowd.post(message.peer);
+    if (sort.crowd.is() && message.bytes < kLeastToReadOfMany) return ShmWay::stream;
+  }
   WayTrials& trials = sort.sends_too() ? habit.together : habit.by_sender[message.peer];
   const ShmWay way = trials.next(sort.row_of(message), stream, read);
   if (sort.sends_too()) mine_.ways[number].store(way, std::memory_order_relaxed);
@@ -82,9 +85,8 @@ ShmWay Ways::choose(const Message& message) {
 
 ShmWay Ways::choose_to_send(const Message& message) {
   Sort& sort = of(message);
-  const bool exchanges = sort.sends_too() && sort.sent_since_one_came < kMostInBatch;
-  ++sort.sent_since_one_came;
-  return exchanges ? choose(message) : ShmWay::stream;
+  sort.sent = sort.sends_too() ? choose(message) : ShmWay::stream;
+  return sort.sent;
 }
 
 bool Ways::Sort::sends_too() const { return balance.share() > kSendsToo; }
@@ -160,7 +162,7 @@ void Ways::ReadShare::learn(const Message& message, std::size_t bytes, std::opti
 }
 
 void Ways::came(Sort& sort, const Message& message, ShmWay asked) {
-  sort.sent_since_one_came = 0;
+  sort.crowd.came();
   Habit& habit = sort.habit();
   habit.by_sender[message.peer].came(asked);
   habit.together.came(asked);

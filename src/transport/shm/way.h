@@ -57,9 +57,11 @@ class Ways {
 
   /// For a message that is worth one, and may be read.
   ShmWay choose(const Message& message);
-  /// For one that this rank sends and that could leave unasked. Where such come as well, what they cost this rank is
-  /// what this one costs its receiver.
+  /// For one that this rank sends and that could leave unasked, in a call in which such a message comes back: what
+  /// those cost this rank is what this one costs its receiver.
   ShmWay choose_to_send(const Message& message);
+  /// Of one that came unasked: was it to be read, as the last one that was sent that way?
+  bool was_to_be_read(const Message& message) { return of(message).sent == ShmWay::read; }
   /// Are its copies worth a look at the clock each?
   bool wants_time(const Message& message) const;
   bool wants_time_to_send(const Message& message) const;
@@ -105,6 +107,22 @@ class Ways {
     /// Bytes that are sent for each that is received, at most 1.
     double share() const { return received > 0 ? std::min(1.0, sent / received) : 0; }
   };
+  /// Do several ranks send such messages to this one at the same time? As in the last call that is over.
+  struct Crowd {
+    int posted = 0, sender = -1;  // receives that are open, and of which rank the last one is
+    bool is_now = false, was = false;
+
+    void post(int from) {
+      is_now |= posted++ > 0 && from != sender;
+      sender = from;
+    }
+    void came() {
+      if (posted == 0 || --posted > 0) return;
+      was = is_now;
+      is_now = false;
+    }
+    bool is() const { return is_now || was; }
+  };
   struct Costs {
     double stream, read;  // ns a byte of a message that is received
   };
@@ -113,7 +131,8 @@ class Ways {
   struct Sort {
     Balance balance;
     Habit receiving, exchanging;
-    int sent_since_one_came = 0;  // that could leave unasked
+    Crowd crowd;
+    ShmWay sent = ShmWay::stream;  // of those that could leave unasked, the last one's
 
     bool sends_too() const;
     /// Who receives alone has few senders in a call, a scatter's one. Who exchanges leads others, for which the trials
