@@ -117,7 +117,8 @@ class Ways {
       sender = from;
     }
     void came() {
-      if (posted == 0 || --posted > 0) return;
+      if (posted > 0) --posted;
+      if (posted > 0) return;
       was = is_now;
       is_now = false;
     }
