@@ -48,7 +48,7 @@ def test_far_readers_are_written_past_the_cache_and_near_ones_are_not() -> None:
     assert writer.write(FIRST) == [False, True] * (FIRST // 2)
     assert sum(writer.write(200)) == 4  # writes 16, 32, 64 and 128: the other kind is tried soon at first
     writer.far = True
-    writer.write(16 * 20)  # one write of 16 is timed, and several slow ones in a row count
+    writer.write(RETRY)  # one write of 16 is timed, several slow ones in a row count, and so do retries: 256, 512, 1024
     assert writer.choice.ratio() > 5
     assert all(writer.write(16))
 
