@@ -81,8 +81,8 @@ void bind_models(nb::module_& m) {
           "with_asking",
           [](Models models, std::size_t asks_from, std::size_t asking_bytes) {
             for (Link& link : models.links) {
-              link.asks_from = asks_from;
-              link.asking_bytes = asking_bytes;
+              link.traits.asks_from = asks_from;
+              link.traits.asking_bytes = asking_bytes;
             }
             return models;
           },

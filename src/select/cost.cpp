@@ -30,7 +30,8 @@ const Link& link_of(const Load& load, const Models& models) {
 constexpr double kSecondPass_s_per_byte = 1 / 5e9;  // of what was stored when it came, and is read again to be added
 
 double seconds_of_adding(double reduced, const Load& load, const Models& models) {
-  const double on_cores = models.reduce_s_per_byte + (link_of(load, models).by_library ? kSecondPass_s_per_byte : 0);
+  const double on_cores =
+      models.reduce_s_per_byte + (link_of(load, models).traits.by_library ? kSecondPass_s_per_byte : 0);
   return static_cast<double>(load.bytes) * reduced *
          (load.on_gpus ? models.gpu->between_hosts.reduce_s_per_byte : on_cores);
 }
@@ -52,13 +53,13 @@ double share_to_add(std::string_view name, const Load& load) {
 
 Stage with_asking(Stage stage, std::string_view name, const Load& load, const Link& link) {
   const double asked = stage.pipelined ? 0 : stage.sends * share_to_add(name, load);
-  stage.asking_s = asked * static_cast<double>(link.asking_bytes) * link.beta_s_per_byte;
-  stage.asks_from = link.asks_from;
+  stage.asking_s = asked * static_cast<double>(link.traits.asking_bytes) * link.beta_s_per_byte;
+  stage.asks_from = link.traits.asks_from;
   return stage;
 }
 
 double hidden_in_chunks(double reduced, const Load& load, const Models& models) {
-  return link_of(load, models).by_itself ? seconds_of_adding(reduced, load, models) : 0;
+  return link_of(load, models).traits.by_itself ? seconds_of_adding(reduced, load, models) : 0;
 }
 
 constexpr double kHeldBytes = 64 << 10;  // of each message
@@ -83,10 +84,10 @@ Cost with_own_copies(Cost cost, int ranks) {
 Stage by_link(Cost cost, double reduced, const Load& load, const Models& models) {
   const Link& link = link_of(load, models);
   const bool has_time = link.crowd <= 1;  // the cores that move its messages
-  const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.sends_once_from;
-  if (once) cost = with_one_copy(cost, link.by_library, load.ranks);
-  const bool is_read = link.by_library && !link.by_itself && !load.on_gpus &&
-                       load.bytes / static_cast<std::size_t>(load.ranks) >= link.sends_once_from;
+  const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.traits.sends_once_from;
+  if (once) cost = with_one_copy(cost, link.traits.by_library, load.ranks);
+  const bool is_read = link.traits.by_library && !link.traits.by_itself && !load.on_gpus &&
+                       load.bytes / static_cast<std::size_t>(load.ranks) >= link.traits.sends_once_from;
   const bool beside = is_read && cost.hands_out && load.kind == Kind::scatter;
   if (beside) cost = with_own_copies(cost, load.ranks);
   const double sent = static_cast<double>(load.bytes) * cost.volume;
@@ -96,7 +97,7 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
   const double add_s = seconds_of_adding(reduced, load, models);
   // All-reduces send to everyone twice.
   const bool at_once = link.gap_s > 0 && load.ranks > 2 && !cost.pipelined && cost.messages > cost.rounds;
-  const bool in_turn = link.by_library && !load.on_gpus && !cost.pipelined && !beside;
+  const bool in_turn = link.traits.by_library && !load.on_gpus && !cost.pipelined && !beside;
   const double rounds = in_turn ? std::max(cost.rounds, cost.messages) : cost.rounds;
   return with_sends({.rounds = at_once ? cost.messages / (load.ranks - 1) : rounds,
                      .alpha_s = link.alpha_s,

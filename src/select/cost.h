@@ -39,7 +39,7 @@ struct Stage {
   double sends = 0;        // messages that the busiest rank sends for each chunk
   double sent_bytes = 0;   // by the busiest rank, in all chunks together
   double asking_s = 0;     // what chunks spare whose messages, of sums, are so short that they leave unasked
-  std::size_t asks_from = SIZE_MAX;
+  std::size_t asks_from = SIZE_MAX;  // as in Traits
 
   /// Are its messages asked for, in so many chunks?
   bool asks(int chunks) const { return sent_bytes / std::max(1.0, sends * chunks) >= static_cast<double>(asks_from); }

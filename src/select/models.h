@@ -21,16 +21,21 @@ namespace lanecast {
 enum class LinkSource : std::uint8_t { assumed, timed, given, file };
 std::string_view name_of(LinkSource source);
 
+/// What the transport of a link does with its messages: known where that is open, and to no file.
+struct LinkTraits {
+  bool by_library = false;  // within a host: cores handle its messages one after the other, and store all
+  bool by_itself = false;   // its bytes move while the caller's thread adds others
+  std::size_t sends_once_from = SIZE_MAX;  // bytes: what goes to several ranks costs its sender no more than to one
+  std::size_t asks_from = SIZE_MAX, asking_bytes = 0;  // as in Traits
+};
+
 /// T(message) = alpha + bytes · beta.
 struct Link {
   double alpha_s = 0;
   double beta_s_per_byte = 0;
   double unsteady = 1;  // times as long bytes take where a rank's peers change from round to round, or send all at once
   double crowd = 1;     // ranks that share each core which moves its messages
-  bool by_library = false;  // within a host: cores handle its messages one after the other, and store all
-  bool by_itself = false;   // its bytes move while the caller's thread adds others
-  std::size_t sends_once_from = SIZE_MAX;  // bytes: what goes to several ranks costs its sender no more than to one
-  std::size_t asks_from = SIZE_MAX, asking_bytes = 0;  // as in Traits
+  LinkTraits traits;
   double gap_s = 0;    // what each further message of those that are under way together adds
   double filling = 1;  // share of the time in which a pipeline fills that is lost: ranks may be in the call before
   LinkSource source = LinkSource::assumed;

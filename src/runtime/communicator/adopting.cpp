@@ -45,16 +45,8 @@ void Communicator::adopt(const Models& models, const std::string& refusal, const
   known.erase(0, 1);
   if (refused) throw UsageError(rank() == 0 ? known : "rank 0 refuses: " + known);
   Models adopted = known.empty() ? choosing.models() : models_from(known);
-  // What transports do is known here, and to no file.
-  for (std::size_t level = 0; level < adopted.links.size(); ++level) {
-    Link& link = adopted.links[level];
-    const Link& known_here = choosing.models().links[level];
-    link.by_library = known_here.by_library;
-    link.by_itself = known_here.by_itself;
-    link.sends_once_from = known_here.sends_once_from;
-    link.asks_from = known_here.asks_from;
-    link.asking_bytes = known_here.asking_bytes;
-  }
+  for (std::size_t level = 0; level < adopted.links.size(); ++level)
+    adopted.links[level].traits = choosing.models().links[level].traits;
   GpuExecutor* const gpu = parts_->gpu.opened();
   const TimingSite site{
       ground.router, ground.topology, ground.around.hosts, rank(), parts_->waits.timeout_s(), ground.rivals, [&] {

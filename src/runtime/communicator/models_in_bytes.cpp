@@ -12,9 +12,14 @@ namespace {
 // One list of fields for both directions: an archive reads or writes each in turn.
 
 template <class Archive>
+void each_field(Archive& archive, LinkTraits& traits) {
+  archive(traits.by_library, traits.by_itself, traits.sends_once_from, traits.asks_from, traits.asking_bytes);
+}
+
+template <class Archive>
 void each_field(Archive& archive, Link& link) {
-  archive(link.alpha_s, link.beta_s_per_byte, link.unsteady, link.crowd, link.by_library, link.by_itself,
-          link.sends_once_from, link.asks_from, link.asking_bytes, link.gap_s, link.filling, link.source);
+  archive(link.alpha_s, link.beta_s_per_byte, link.unsteady, link.crowd, link.traits, link.gap_s, link.filling,
+          link.source);
 }
 
 template <class Archive>

@@ -35,25 +35,24 @@ Link link_of(const Transport& transport, bool within_host) {
   const std::string_view name = transport.name();
   const bool library = name == "mpi" || name == "ucx";
   constexpr double kAlpha_s = 20e-6;
+  const Traits traits = transport.traits();
   if (name == "emulated" || (library && !within_host))
     return {.alpha_s = kAlpha_s,
             .beta_s_per_byte = 1 / 1e9,
             .unsteady = kUnsteady,
-            .by_itself = transport.traits().moves_by_itself,
+            .traits = {.by_itself = traits.moves_by_itself},
             .gap_s = kGapOfLatency * kAlpha_s};
   // Within a host a library copies by the ranks' cores, too, and receivers read long messages.
   constexpr std::size_t kReadByReceivers = 65536;
   if (library)
     return {.alpha_s = 2e-6,
             .beta_s_per_byte = 1 / 4e9,
-            .by_library = true,
-            .by_itself = transport.traits().moves_by_itself,
-            .sends_once_from = kReadByReceivers};
+            .traits = {.by_library = true, .by_itself = traits.moves_by_itself, .sends_once_from = kReadByReceivers}};
   return {.alpha_s = 1e-6,
           .beta_s_per_byte = 1 / 5e9,
-          .sends_once_from = transport.traits().sends_once_from,
-          .asks_from = transport.traits().asks_from,
-          .asking_bytes = transport.traits().asking_bytes,
+          .traits = {.sends_once_from = traits.sends_once_from,
+                     .asks_from = traits.asks_from,
+                     .asking_bytes = traits.asking_bytes},
           .filling = filling_of(name)};
 }
 
@@ -125,7 +124,7 @@ Links gather_links(const Surroundings& around, const Topology& topology, Router&
   links.crowded = crowd > 1;
   const bool one_host = std::ranges::count(around.hosts, around.hosts[0]) == size;
   if (!one_host) links.overlaps = overlaps_between_hosts(links.by_level[0]);
-  const bool by_library = std::ranges::count(links.by_level, true, &Link::by_library) > 0;
+  const bool by_library = std::ranges::any_of(links.by_level, [](const Link& link) { return link.traits.by_library; });
   if (one_host && (links.crowded || by_library)) links.overlaps = of_all_kinds(kNoneHidden);
   if (one_host && links.crowded) {
     for (Link& link : links.by_level) {

@@ -11,7 +11,7 @@ namespace lanecast::shm {
 
 namespace {
 
-constexpr std::size_t kLeastToRead = std::size_t{1} << 15;
+constexpr std::size_t kLeastToRead = std::size_t{1} << 15;  // shorter ones were not tried
 /// Of what several ranks send to one that sends nothing. As streams they copy beside each other, and a reader all by
 /// itself: gathers of 128 to 256 KiB by four ranks took a tenth longer so.
 constexpr std::size_t kLeastToReadOfMany = std::size_t{1} << 17;
