@@ -35,7 +35,7 @@ struct Link {
   double beta_s_per_byte = 0;
   double unsteady = 1;  // times as long bytes take where a rank's peers change from round to round, or send all at once
   double crowd = 1;     // ranks that share each core which moves its messages
-  LinkTraits traits;
+  LinkTraits traits{};
   double gap_s = 0;    // what each further message of those that are under way together adds
   double filling = 1;  // share of the time in which a pipeline fills that is lost: ranks may be in the call before
   LinkSource source = LinkSource::assumed;
