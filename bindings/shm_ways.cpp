@@ -14,12 +14,13 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-Message message(std::size_t bytes, std::uint64_t tag, bool sums = false, int peer = 0) {
+Message message(std::size_t bytes, std::uint64_t tag, bool sums = false, int peer = 0, std::uint32_t stamp = 0) {
   Message made;
   made.peer = peer;
   made.tag = tag;
   made.bytes = bytes;
   made.sums = sums;
+  made.stamp = stamp;
   return made;
 }
 
@@ -38,10 +39,10 @@ void bind_shm_ways(nb::module_& m) {
       .def(nb::init<const ShmWays*>(), "first"_a.none(), nb::keep_alive<1, 2>())
       .def(
           "choose",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int sender) {
-            return rank.ways.choose(message(bytes, tag, sums, sender)) == shm::ShmWay::read ? "read" : "stream";
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int sender, std::uint32_t stamp) {
+            return rank.ways.choose(message(bytes, tag, sums, sender, stamp)) == shm::ShmWay::read ? "read" : "stream";
           },
-          "bytes"_a, "tag"_a, "sums"_a = false, "sender"_a = 0)
+          "bytes"_a, "tag"_a, "sums"_a = false, "sender"_a = 0, "stamp"_a = 0)
       .def(
           "choose_to_send",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, int receiver) {
@@ -71,33 +72,36 @@ void bind_shm_ways(nb::module_& m) {
           "received",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
              std::optional<std::size_t> part, std::optional<std::int64_t> all_ns, bool declined, int sender,
-             bool beside) {
-            const Message came = message(bytes, tag, false, sender);
+             bool beside, std::uint32_t stamp) {
+            const Message came = message(bytes, tag, false, sender, stamp);
             if (!beside) rank.begun_ns = rank.now_ns;
             rank.now_ns += all_ns ? *all_ns : ns.value();
             const shm::Took took{rank.ways.ended(came, 0, rank.begun_ns, rank.now_ns), ns};
-            rank.ways.receives(bytes);
+            rank.ways.receives(came, bytes);
             read ? rank.ways.read(came, part.value_or(bytes), took) : rank.ways.streamed(came, declined, took);
           },
           "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(), "all_ns"_a = nb::none(), "declined"_a = false,
-          "sender"_a = 0, "beside"_a = false,
+          "sender"_a = 0, "beside"_a = false, "stamp"_a = 0,
           "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself. "
           "all_ns: since the message before it; None: ns. declined: it was streamed though it was to be read. beside: "
           "it began together with the one before it.")
       .def(
           "sent",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::int64_t ns) {
-            rank.ways.sends(bytes);
-            rank.ways.sent(message(bytes, tag), ns);
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::int64_t ns, std::uint32_t stamp) {
+            const Message left = message(bytes, tag, false, 0, stamp);
+            rank.ways.sends(left);
+            rank.ways.sent(left, ns);
           },
-          "bytes"_a, "tag"_a, "ns"_a, "ns: that its copies into the ring took.")
+          "bytes"_a, "tag"_a, "ns"_a, "stamp"_a = 0, "ns: that its copies into the ring took.")
       .def(
           "written",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns) {
-            rank.ways.sends(bytes);
-            rank.ways.written(message(bytes, tag), part, ns);
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns,
+             std::uint32_t stamp) {
+            const Message left = message(bytes, tag, false, 0, stamp);
+            rank.ways.sends(left);
+            rank.ways.written(left, part, ns);
           },
-          "bytes"_a, "tag"_a, "part"_a, "ns"_a, "part: the bytes that it has written, as the sender.");
+          "bytes"_a, "tag"_a, "part"_a, "ns"_a, "stamp"_a = 0, "part: the bytes that it has written, as the sender.");
   m.def(
       "shm_is_worth_a_choice",
       [](std::size_t bytes, std::uint64_t tag, bool sums) { return shm::is_worth_a_choice(message(bytes, tag, sums)); },

@@ -103,6 +103,36 @@ def _exchange(ways: _core.ShmWays, messages: int, read: float) -> list[str]:
     return seen
 
 
+def _calls_with_all(ways: _core.ShmWays, stamps: Sequence[int], sends: bool, peers: int = 7) -> list[set[str]]:
+    """The ways of each call's messages, one from each peer. A stream costs 0.1 ns a byte at either end, a read 0.15."""
+    seen = []
+    for stamp in stamps:
+        asked = [ways.choose(MIB, FIRST, sender=peer, stamp=stamp) for peer in range(peers)]
+        for _ in range(peers if sends else 0):
+            ways.sent(MIB, FIRST, MIB // 10, stamp)
+        for peer, way in enumerate(asked):
+            ns = int(MIB * (0.15 if way == "read" else 0.1))
+            ways.received(MIB, FIRST, way == "read", ns, sender=peer, stamp=stamp)
+        seen.append(set(asked))
+    return seen
+
+
+def test_a_call_of_many_messages_each_way_is_an_exchange_from_beginning_to_end() -> None:
+    """All of them leave before the first one comes, so when the last one comes few have left of late."""
+    seen = _calls_with_all(_core.ShmWays(None), range(1, 60), sends=True)
+    assert seen[12:] == [{"read"}] * (len(seen) - 12)
+    seen = _calls_with_all(_core.ShmWays(None), range(1, 60), sends=False)
+    assert seen[2 * TRIALS :] == [{"stream"}] * (len(seen) - 2 * TRIALS)
+
+
+def test_a_call_that_only_receives_is_no_exchange_from_the_second_on() -> None:
+    ways = _core.ShmWays(None)
+    assert _calls_with_all(ways, range(1, 60), sends=True)[-1] == {"read"}
+    received = _calls_with_all(ways, range(60, 62), sends=False, peers=1)
+    assert received == [{"read"}, {"stream"}]  # which nobody has tried in such calls yet
+    assert _calls_with_all(ways, range(62, 64), sends=True)[1] == {"read"}
+
+
 @pytest.mark.parametrize("read", [0.5, 2.0])
 def test_what_may_leave_unasked_is_read_in_an_exchange_where_that_is_cheaper(read: float) -> None:
     seen = _exchange(_core.ShmWays(None), 100, read)

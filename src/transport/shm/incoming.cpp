@@ -49,7 +49,7 @@ void Incoming::deliver(Message& receive, const std::byte* data, std::vector<Mess
     Took took;
     if (timed) took.copies_ns = clock_ns(receive.bytes) - begin;
     took.all = ways_.ended(receive, receive.bytes, begun_ns, wall_clock_ns());
-    ways_.receives(receive.bytes);
+    ways_.receives(receive, receive.bytes);
     ways_.streamed(receive, ways_.was_to_be_read(receive), took);
     unasked_.pop(receive.tag);
   }
@@ -180,7 +180,7 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
   if (stream_.timed) stream_.copies_ns += clock_ns(bytes) - begin;
   if (stream_.received_bytes == 0) stream_.first_bytes = bytes;
   stream_.received_bytes += bytes;
-  ways_.receives(bytes);
+  ways_.receives(*stream_.message, bytes);
   if (stream_.received_bytes < stream_.message->bytes) return;
   wait_for_stores(stream_.stores);  // the caller may hand the buffer to another core
   if (stream_.chosen) {

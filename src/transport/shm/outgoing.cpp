@@ -25,7 +25,7 @@ void Outgoing::post(Message& message, bool comes_back, std::vector<Message*>& do
   ++pending_;
   Sending sending{&message};
   const bool unasked = leaves_unasked(message, comes_back);
-  if (!unasked || layout_.is_medium(message)) ways_.sends(message.bytes);
+  if (!unasked || layout_.is_medium(message)) ways_.sends(message);
   if (unasked) {
     sending.first = PacketKind::eager;
   } else {

@@ -100,7 +100,7 @@ std::optional<Readings::End> Readings::take_ended(ControlWriter& notes) {
   std::atomic_thread_fence(std::memory_order_acquire);
   if (sender_.state->load(std::memory_order_relaxed) != OwnerState::open)
     throw TransportError("rank " + std::to_string(message.peer) + " gave up while its memory was read");
-  ways_.receives(message.bytes);
+  ways_.receives(message, message.bytes);
   if (is_worth_a_choice(message)) {
     Took took{ways_.ended(message, 0, reading.begun_ns, wall_clock_ns()), {}};
     if (reading.timed) took.copies_ns = reading.copies_ns;

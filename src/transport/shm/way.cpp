@@ -26,9 +26,6 @@ constexpr std::uint64_t kMessagesToTime =
 
 /// A rank that sends so much for each byte that it receives takes part in an exchange.
 constexpr double kSendsToo = 0.2;
-/// What a message leaves of what came and left before it. Calls may send and receive some messages each, of which all
-/// are sent when the first one comes; what was sent beyond so many belongs to other calls.
-constexpr double kOfLate = 0.8, kMostInBatch = 4;
 
 /// The first between two ranks in a call; a later one, of a call that may add up; a later one, of a call that only
 /// moves.
@@ -67,6 +64,7 @@ ShmWay Ways::choose(const Message& message) {
   const std::size_t number = sort_of(message);
   Sort& sort = sorts_[number];
   // Relaxed, both: any value will do, and nothing else is read or written because of it.
+  sort.balance.meet(message, traffic_);
   if (first_ && sort.sends_too()) {
     const ShmWay way = first_->ways[number].load(std::memory_order_relaxed);
     if (way != ShmWay::undecided) return way;
@@ -86,6 +84,7 @@ ShmWay Ways::choose(const Message& message) {
 ShmWay Ways::choose_to_send(const Message& message) {
   Sort& sort = of(message);
   sort.sent = sort.sends_too() ? choose(message) : ShmWay::stream;
+  sort.balance.meet(message, traffic_);
   return sort.sent;
 }
 
@@ -166,13 +165,7 @@ void Ways::came(Sort& sort, const Message& message, ShmWay asked) {
   Habit& habit = sort.habit();
   habit.by_sender[message.peer].came(asked);
   habit.together.came(asked);
-  Balance& balance = sort.balance;
-  const auto sent = static_cast<double>(sent_bytes_ - balance.sent_bytes);
-  const auto received = static_cast<double>(received_bytes_ - balance.received_bytes);
-  balance.sent = kOfLate * balance.sent + std::min(sent, kMostInBatch * static_cast<double>(message.bytes));
-  balance.received = kOfLate * balance.received + std::min(received, kMostInBatch * static_cast<double>(message.bytes));
-  balance.sent_bytes = sent_bytes_;
-  balance.received_bytes = received_bytes_;
+  sort.balance.came(message, traffic_);
 }
 
 }  // namespace lanecast::shm

@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "base/pace.h"
+#include "transport/shm/balance.h"
 #include "transport/shm/way_trials.h"
 #include "transport/transport.h"
 
@@ -68,8 +69,8 @@ class Ways {
   /// Of a message that has come whole, all by the wall clock: `first_bytes` were there when it began.
   TimeShare ended(const Message& message, std::size_t first_bytes, std::int64_t begun_ns, std::int64_t now_ns);
 
-  void sends(std::size_t bytes) { sent_bytes_ += bytes; }
-  void receives(std::size_t bytes) { received_bytes_ += bytes; }
+  void sends(const Message& message) { traffic_.sends(message); }
+  void receives(const Message& message, std::size_t bytes) { traffic_.receives(message, bytes); }
   // A message worth a choice, for which no outbox was used, has left or come; `ns`: where this rank has looked at the
   // clock.
   void sent(const Message& message, std::int64_t ns) {
@@ -98,14 +99,6 @@ class Ways {
     std::map<int, WayTrials> by_sender;
     WayTrials together;
     std::size_t declined = 0;  // in a row
-  };
-  /// How much a rank sends while such messages come.
-  struct Balance {
-    double sent = 0, received = 0;                     // bytes of late
-    std::uint64_t sent_bytes = 0, received_bytes = 0;  // the rank's when that was last looked at
-
-    /// Bytes that are sent for each that is received, at most 1.
-    double share() const { return received > 0 ? std::min(1.0, sent / received) : 0; }
   };
   /// Do several ranks send such messages to this one at the same time? As in the last call that is over.
   struct Crowd {
@@ -149,7 +142,7 @@ class Ways {
 
   WayBoard& mine_;
   const WayBoard* const first_;
-  std::uint64_t sent_bytes_ = 0, received_bytes_ = 0;
+  TrafficOfCalls traffic_;
   std::int64_t last_end_ns_ = 0;
   std::uint64_t period_ = 0;
   std::array<Sort, kSorts> sorts_;
