@@ -82,8 +82,9 @@ void bind_open_transport(nb::module_& m) {
       .def_prop_ro("compares_stamps", [](OpenTransport& t) { return t.get().traits().compares_stamps; })
       .def(
           "reaches", [](OpenTransport& t, int peer) { return t.get().reaches(peer); }, "peer"_a)
-      .def("send", &OpenTransport::send, "peer"_a, "tag"_a, "buffers"_a, "stamp"_a = 0)
-      .def("receive", &OpenTransport::receive, "peer"_a, "tag"_a, "buffers"_a, "stamp"_a = 0)
+      .def("send", &OpenTransport::send, "peer"_a, "tag"_a, "buffers"_a, "stamp"_a = 0, "kind"_a = "",
+           "kind: of the call that it belongs to, equal on both sides; none: of no call.")
+      .def("receive", &OpenTransport::receive, "peer"_a, "tag"_a, "buffers"_a, "stamp"_a = 0, "kind"_a = "")
       .def("consume", &OpenTransport::consume, "peer"_a, "tag"_a, "bytes"_a, "consumer"_a,
            "Receive by calling consumer(offset, data) for each piece.")
       .def("progress", &OpenTransport::progress, "Move what can be moved; the numbers of the finished requests.")

@@ -61,12 +61,14 @@ class OpenTransport {
     return *transport_;
   }
 
-  std::size_t send(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp) {
-    return post<ConstBuffer>(peer, tag, buffers, stamp, &Transport::post_send);
+  std::size_t send(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp,
+                   std::string_view kind) {
+    return post<ConstBuffer>(peer, tag, buffers, stamp, kind, &Transport::post_send);
   }
 
-  std::size_t receive(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp) {
-    return post<Buffer>(peer, tag, buffers, stamp, &Transport::post_recv);
+  std::size_t receive(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp,
+                      std::string_view kind) {
+    return post<Buffer>(peer, tag, buffers, stamp, kind, &Transport::post_recv);
   }
 
   std::size_t consume(int peer, std::uint64_t tag, std::size_t bytes, PyConsumer consumer) {
@@ -102,9 +104,10 @@ class OpenTransport {
  private:
   template <class Array>
   std::size_t post(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp,
-                   void (Transport::*how)(Message&)) {
+                   std::string_view kind, void (Transport::*how)(Message&)) {
     PostedMessage& request = add(peer, tag, spans_of(nanobind::cast<std::vector<Array>>(buffers)));
     request.message.stamp = stamp;
+    if (const auto of_call = kind_from(kind)) describe(request.message, *of_call);
     request.buffers = buffers;
     const WithoutGil release;
     (get().*how)(request.message);

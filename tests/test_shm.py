@@ -230,24 +230,56 @@ def test_a_message_of_a_power_of_two_has_no_short_piece(ranks: int) -> None:
         assert {end - begin for begin, end in itertools.pairwise(cuts)} == {cuts[1]}, cuts
 
 
-def _unasked(most: int, me: Rank) -> None:
+def _unasked(kind: str, most: int, me: Rank) -> None:
     end = Endpoint(open_shm(me), me)
     sizes = (most, most + 1)
     if me.rank == 0:
-        requests = [end.send(1, Item(tag, tag, size)) for tag, size in enumerate(sizes)]
+        requests = [end.send(1, Item(tag, tag, size, kind=kind)) for tag, size in enumerate(sizes)]
         end.progress()
         assert [end.is_open(request) for request in requests] == [False, True]
     me.barrier()  # nobody has posted a receive so far
     if me.rank == 1:
         for tag, size in enumerate(sizes):
-            end.receive(0, Item(tag, tag, size))
+            end.receive(0, Item(tag, tag, size, kind=kind))
     end.wait()
     me.barrier()
 
 
-@pytest.mark.parametrize(("ranks", "most_kib"), [(2, 64), (3, 32), (4, 16), (6, 8), (8, 8), (16, 8)])
-def test_the_fewer_ranks_the_longer_messages_leave_unasked(ranks: int, most_kib: int) -> None:
-    in_processes(ranks, functools.partial(_unasked, most_kib << 10))
+UNASKED_KIB = {
+    "": {2: 64, 3: 32, 4: 32, 6: 32, 8: 16, 16: 32},  # its receiver may rather read it
+    "all_to_all": {3: 32, 4: 32, 8: 16},
+    "all_gather": {2: 64, 3: 32, 4: 16, 6: 8, 8: 8, 16: 8},  # may go to several
+    "gather": {2: 64, 3: 64, 4: 64, 6: 32, 8: 16, 16: 64},
+    "reduce": {2: 64, 4: 64, 8: 16},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks", "most_kib"),
+    [(kind, ranks, most_kib) for kind, by_ranks in UNASKED_KIB.items() for ranks, most_kib in by_ranks.items()],
+)
+def test_the_fewer_ranks_the_longer_messages_leave_unasked(kind: str, ranks: int, most_kib: int) -> None:
+    in_processes(ranks, functools.partial(_unasked, kind, most_kib << 10))
+
+
+def _calls_of_two_kinds(sent: str, expected: str, me: Rank) -> None:
+    end = Endpoint(open_shm(me), me)
+    if me.rank == 0:
+        end.send(1, Item(0, 0, 40_000, kind=sent))
+        end.progress()
+    me.barrier()
+    if me.rank == 1:
+        into = np.zeros(40_000, np.uint8)
+        with pytest.raises(_core.TransportError, match="rank 0 sends 40000 bytes under step tag 0"):
+            end.refuse(0, 0, into, 0, expected)
+        assert not into.any()
+    me.barrier()
+
+
+@pytest.mark.parametrize(("sent", "expected"), [("reduce", "all_gather"), ("all_gather", "reduce")])
+def test_what_one_rank_alone_lets_leave_unasked_is_an_error(sent: str, expected: str) -> None:
+    """Calls of two kinds that nobody compares."""
+    in_processes(4, functools.partial(_calls_of_two_kinds, sent, expected))
 
 
 def test_only_ranks_of_one_host_share_memory() -> None:

@@ -35,6 +35,7 @@ class Item:
     cuts: Sequence[int] = ()  # where its memory is cut into spans
     to_all: bool = False  # sent by send_one_memory()
     stamp: int = 0
+    kind: str = ""  # of the call that it belongs to
     on_gpu: bool = False  # in memory of Endpoint.gpu's, at both ends
 
 
@@ -74,7 +75,7 @@ class Endpoint:
     def send(self, peer: int, item: Item) -> int:
         data = self._memory(item)
         data[:] = payload(self.rank, peer, item.serial, item.size)
-        request = self.transport.send(peer, item.tag, np.split(data, item.cuts), item.stamp)
+        request = self.transport.send(peer, item.tag, np.split(data, item.cuts), item.stamp, item.kind)
         self.watch(request)
         return request
 
@@ -93,7 +94,7 @@ class Endpoint:
 
     def receive(self, peer: int, item: Item) -> int:
         into = self._due_from(peer, item)
-        request = self.transport.receive(peer, item.tag, np.split(into, item.cuts), item.stamp)
+        request = self.transport.receive(peer, item.tag, np.split(into, item.cuts), item.stamp, item.kind)
         self.watch(request)
         return request
 
@@ -102,9 +103,9 @@ class Endpoint:
         self.watch(self.transport.consume(peer, item.tag, item.size, recorder))
         return recorder
 
-    def refuse(self, peer: int, tag: int, into: Bytes, stamp: int) -> None:
+    def refuse(self, peer: int, tag: int, into: Bytes, stamp: int, kind: str = "") -> None:
         """Receive what is not to be received."""
-        self.watch(self.transport.receive(peer, tag, [into], stamp))
+        self.watch(self.transport.receive(peer, tag, [into], stamp, kind))
         self.progress_until(lambda: False)
 
     def _memory(self, item: Item) -> Bytes:

@@ -36,5 +36,9 @@ inline bool reduces(Kind kind) {
 }
 /// Likewise, as far as the kind alone says.
 inline bool may_reduce(Kind kind) { return reduces(kind) || kind == Kind::composition; }
+/// Do ranks send the same bytes to several others, as far as the kind alone says?
+inline bool may_multiply(Kind kind) {
+  return kind == Kind::all_gather || kind == Kind::all_reduce || kind == Kind::broadcast || kind == Kind::composition;
+}
 
 }  // namespace lanecast

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/failure.h"
 #include "base/gpu_vendor.h"
+#include "base/kind.h"
 
 namespace lanecast {
 
@@ -72,9 +73,18 @@ struct Message {
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
   std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Traits::compares_stamps
-  // Only times depend on these. May its sender have added it up? And has it written it in this call?
-  bool sums = false, passed_on = false;
+  // Only times depend on these; the first three are equal on both sides. May its sender send the same bytes to others,
+  // too? Do others send such messages to its receiver? May its sender have added it up?
+  bool to_several = false, from_several = false, sums = false;
+  bool passed_on = false;  // has its sender written it in this call?
 };
+
+/// Says of a message what both sides know by the kind of its call.
+inline void describe(Message& message, Kind kind) {
+  message.to_several = may_multiply(kind);
+  message.from_several = kind == Kind::gather;
+  message.sums = may_reduce(kind);
+}
 
 /// Throws for a message that has met this rank's receive of another length or stamp. sent: its bytes, "more" where the
 /// transport does not learn how many. Calls may be equal as far as all ranks know and their messages not: of no

@@ -14,9 +14,13 @@ void Incoming::check(const Message& receive, std::size_t sent_bytes, std::uint32
   raise_mismatch(receive, rank_, std::to_string(sent_bytes), UINT64_MAX, receive.stamp == stamp);
 }
 
+void Incoming::raise_other_sort(const Message& receive) const {
+  raise_mismatch(receive, rank_, std::to_string(receive.bytes), UINT64_MAX, /*same_stamp=*/false);
+}
+
 void Incoming::post(Message& message, std::vector<Message*>& done) {
   ++pending_;
-  const bool large = is_large(message.bytes), medium = layout_.is_medium(message);
+  const bool large = layout_.is_large(message), medium = layout_.is_medium(message);
   Receive receive{&message, large || medium ? way_for(message) : ShmWay::undecided, /*asked=*/false};
   if (medium) {
     if (std::exchange(medium_stamp_, message.stamp) != message.stamp) medium_pending_ = 0;
@@ -31,7 +35,8 @@ void Incoming::post(Message& message, std::vector<Message*>& done) {
   }
   if (large || medium) {
     // Its notice will tell what there is to read, or it comes whole.
-    const bool waits = medium || (receive.way == ShmWay::read && layout_.notices_tell()) || unasked_.front(message.tag);
+    const bool waits =
+        medium || (receive.way == ShmWay::read && layout_.notice_tells(message)) || unasked_.front(message.tag);
     waits ? unasked_.push(message.tag, {}) : ask_for(receive);
     receive.asked = !waits;
   }
@@ -39,6 +44,7 @@ void Incoming::post(Message& message, std::vector<Message*>& done) {
 }
 
 void Incoming::deliver(Message& receive, const std::byte* data, std::vector<Message*>& done) {
+  if (layout_.is_large(receive)) raise_other_sort(receive);
   const bool medium = layout_.is_medium(receive), timed = medium && ways_.wants_time(receive);
   const std::int64_t begun_ns = medium ? wall_clock_ns() : 0, begin = timed ? clock_ns(receive.bytes) : 0;
   if (receive.consumer && receive.bytes > 0)
@@ -71,9 +77,7 @@ void Incoming::ask_for(const Receive& receive) {
 
 void Incoming::meet(const Receive& receive, std::span<const std::byte> list) {
   Message& message = *receive.message;
-  // Its sender takes it for one of a call that adds nothing up, and this rank does not.
-  if (!is_large(message.bytes) && !layout_.is_medium(message))
-    raise_mismatch(message, rank_, std::to_string(message.bytes), UINT64_MAX, /*same_stamp=*/false);
+  if (!layout_.is_large(message) && !layout_.is_medium(message)) raise_other_sort(message);
   if (!receive.asked && receive.way == ShmWay::read && !list.empty())
     return readings_.begin(message, list, ControlKind::fetched);
   noticed_.push(message.tag, receive);

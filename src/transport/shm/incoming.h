@@ -78,7 +78,8 @@ class Incoming {
   static constexpr std::size_t kIdleBuffers = 16;  // a sender is seldom further ahead, time after time
 
   void check(const Message& receive, std::size_t sent_bytes, std::uint32_t stamp) const;
-  bool is_large(std::size_t message_bytes) const { return message_bytes > layout_.eager_bytes; }
+  /// Both lengths are equal, and one rank alone takes the message for one that leaves unasked: their calls differ.
+  [[noreturn]] void raise_other_sort(const Message& receive) const;
   ShmWay way_for(const Message& message);
   /// All of an eager message, for its receive.
   void deliver(Message& receive, const std::byte* data, std::vector<Message*>& done);

@@ -29,8 +29,7 @@ constexpr std::size_t kLargestRingBytes = std::size_t{512} << 10;
 // fit into its cache. By 4 ranks on two cores, all-gathers of 64 MiB took 14 ms in 8 pieces of 256 KiB, and 30 ms in
 // pieces of 32 KiB.
 constexpr std::size_t kSmallestOutboxBytes = std::size_t{512} << 10, kLargestOutboxBytes = std::size_t{1} << 20;
-// A message that leaves unasked is copied for each of its receivers, and may have to be copied aside by them.
-constexpr std::size_t kLeastEagerBytes = std::size_t{8} << 10;
+constexpr std::size_t kLeastEagerBytes = std::size_t{8} << 10, kMostEagerBytes = std::size_t{64} << 10;
 constexpr std::size_t kPieces = 8;     // of the longest, that find place in an outbox
 constexpr std::size_t kMostUnits = 8;  // in a piece
 
@@ -45,10 +44,16 @@ std::size_t ring_bytes_for(std::size_t ranks, std::size_t wish) {
   return wish;
 }
 
-std::size_t eager_bytes_for(std::size_t ranks, std::size_t ring_bytes, std::size_t wish) {
-  const std::size_t most = ring_bytes / 8, shared = ranks > 2 ? kAskingBytes / (ranks - 2) : most;
-  const std::size_t suited = std::max(std::min(shared, most), kLeastEagerBytes);
+std::size_t eager_bytes_for(std::size_t ring_bytes, std::size_t wish) {
+  const std::size_t suited = std::clamp(ring_bytes / 4, kLeastEagerBytes, kMostEagerBytes);
   return std::min(wish > 0 ? wish : suited, ring_bytes / 3);
+}
+
+/// What leaves unasked is copied twice, and once for each of `receivers`; of two ranks the sender may have it read.
+std::size_t eager_bytes_of_moved(std::size_t ranks, std::size_t receivers, const ShmOptions& options,
+                                 std::size_t most) {
+  if (options.eager_bytes > 0 || ranks <= 2) return most;
+  return std::min(std::max(kAskingBytes / receivers, kLeastEagerBytes), most);
 }
 
 }  // namespace
@@ -70,10 +75,13 @@ ShmLayout layout_for(std::size_t ranks, const ShmOptions& options) {
   const bool through_rings = ranks > kFewRanks && ring_bytes >= kLongRingBytes;
   // A power of two, so that pieces have no rest.
   const std::size_t packet = through_rings ? quarter : (quarter - kLine) / fragment_bytes * fragment_bytes;
+  const std::size_t eager_bytes = eager_bytes_for(ring_bytes, options.eager_bytes);
   const std::size_t places = ranks > 2 ? std::max(outbox_bytes, kPieces * unit) / kPlaceBytes : 0;
   return {.ranks = ranks,
           .ring_bytes = ring_bytes,
-          .eager_bytes = eager_bytes_for(ranks, ring_bytes, options.eager_bytes),
+          .eager_bytes = eager_bytes,
+          .readable_eager_bytes = eager_bytes_of_moved(ranks, 1, options, eager_bytes),
+          .shared_eager_bytes = eager_bytes_of_moved(ranks, ranks - 2, options, eager_bytes),
           .fragment_bytes = fragment_bytes,
           .packet_bytes = packet,
           .through_ring_bytes = through_rings ? SIZE_MAX : packet,

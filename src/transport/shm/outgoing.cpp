@@ -44,7 +44,7 @@ void Outgoing::post(Message& message, bool comes_back, std::vector<Message*>& do
 }
 
 bool Outgoing::leaves_unasked(const Message& message, bool comes_back) {
-  if (message.bytes > layout_.eager_bytes) return false;
+  if (layout_.is_large(message)) return false;
   const bool may_be = reads_ != SingleCopy::off && layout_.is_medium(message) &&
                       shares_line(message.memory.size_bytes()) && may_be_read(message);
   if (!may_be || reads_ == SingleCopy::on) return !may_be;
@@ -141,7 +141,7 @@ std::size_t Outgoing::payload_bytes(PacketKind kind, const Message& message) con
   if (kind == PacketKind::eager) return message.bytes;
   const std::size_t list_bytes = message.memory.size_bytes();
   const bool tells =
-      kind == PacketKind::remote || (layout_.notices_tell() && shares_line(list_bytes) && may_be_read(message));
+      kind == PacketKind::remote || (layout_.notice_tells(message) && shares_line(list_bytes) && may_be_read(message));
   return tells ? list_bytes : 0;
 }
 

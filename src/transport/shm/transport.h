@@ -37,7 +37,7 @@ class ShmTransport : public Transport {
             .consumes = true,
             .asks_from = layout_.eager_bytes + 1,
             .asking_bytes = shm::kAskingBytes,
-            .sends_once_from = outbox_.has_places() ? layout_.eager_bytes + 1 : SIZE_MAX,
+            .sends_once_from = outbox_.has_places() ? layout_.shared_eager_bytes + 1 : SIZE_MAX,
             .compares_stamps = true};
   }
   bool may_be_read(int peer, std::size_t bytes, bool sums) const override;
