@@ -49,12 +49,12 @@ class Rank:
 @pytest.mark.parametrize(
     ("tag", "sums", "least"),
     [
-        (FIRST, False, 32 * KIB),
-        (FIRST, True, 32 * KIB),
-        (LATER, False, 32 * KIB),
+        (FIRST, False, 24 * KIB),
+        (FIRST, True, 24 * KIB),
+        (LATER, False, 24 * KIB),
         (LATER, True, 8 * MIB),  # the sender has mostly just added it up, and pays for a read
-        (OF_A_USER, False, 32 * KIB),
-        (OF_A_USER + 1, False, 32 * KIB),
+        (OF_A_USER, False, 24 * KIB),
+        (OF_A_USER + 1, False, 24 * KIB),
     ],
 )
 def test_what_is_worth_a_choice(tag: int, sums: bool, least: int) -> None:

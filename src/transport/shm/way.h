@@ -34,7 +34,7 @@ bool is_worth_a_choice(const Message& message);
 /// own accord: who sends before it receives there goes on as soon as a short message has left. And not what is added.
 bool may_be_read_unasked(const Message& message);
 
-constexpr std::size_t kSorts = 36;
+constexpr std::size_t kSorts = 39;
 /// Which of those behave alike: of about one length, and first or later between two ranks in a call; of the latter,
 /// what may be sums and what was only moved.
 std::size_t sort_of(const Message& message);
