@@ -89,6 +89,13 @@ void bind_models(nb::module_& m) {
           "asks_from"_a, "asking_bytes"_a,
           "A copy where messages of so many bytes leave only when they are asked for, which takes as long as copying "
           "asking_bytes.")
+      .def(
+          "with_reading",
+          [](Models models, std::size_t from_bytes) {
+            for (Link& link : models.links) link.traits.sends_once_from = from_bytes;
+            return models;
+          },
+          "from_bytes"_a, "A copy for a host on which messages of so many bytes wait until their receivers copy them.")
       .def("with_filling", with_all_links(&Link::filling), "filling"_a,
            "A copy whose calls wait for this share of the time in which a pipeline fills.")
       .def(

@@ -253,6 +253,23 @@ def test_pipelines_of_a_host_have_fewer_chunks(kib: int, alone: int, in_a_row: i
 EAGER = 64 << 10  # bytes of a message
 
 
+@pytest.mark.parametrize(
+    ("topology", "links"),
+    [(Topology(16), [(1e-6, 2e-10)]), (Topology.parse("4x4", 16), [(2e-6, 2.5e-10), (1e-6, 2e-10)])],
+)
+def test_receivers_of_a_scatter_copy_their_own_parts_beside_each_other(
+    topology: Topology, links: list[tuple[float, float]]
+) -> None:
+    """By 16 ranks with a core each, the binomial tree took 1.5 ms for 16 MiB, and one to all 0.25."""
+    models = _core.Models(links=links).with_reading(8 << 10)
+    for size in (256 << 10, 16 << 20):
+        assert _core.explain("scatter", size, topology, models)["algorithm"] == "direct"
+    one_copy_s = (16 << 20) / 16 * links[0][1]
+    assert one_copy_s < _core.predict("scatter", 16 << 20, topology, models, "direct", 1) < 1.2 * one_copy_s
+    short = _core.explain("scatter", 64 << 10, topology, models)["algorithm"]
+    assert short != "direct"  # sixteen messages of its own cost the root more than four
+
+
 def chunks_where_asked(collective: str, size: int, ranks: int = 2, asking: int = 32 << 10, algorithm: str = "") -> int:
     """Asking takes as long as copying so many bytes, 6.5 us of 32 KiB, and each further message 1 us."""
     models = _core.Models(links=[(1e-6, 2e-10)]).with_asking(EAGER + 1, asking)
