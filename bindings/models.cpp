@@ -92,10 +92,10 @@ void bind_models(nb::module_& m) {
       .def(
           "with_reading",
           [](Models models, std::size_t from_bytes) {
-            for (Link& link : models.links) link.traits.sends_once_from = from_bytes;
+            for (Link& link : models.links) link.traits.read_from = from_bytes;
             return models;
           },
-          "from_bytes"_a, "A copy for a host on which messages of so many bytes wait until their receivers copy them.")
+          "from_bytes"_a, "A copy for a host on which receivers read messages of so many bytes.")
       .def("with_filling", with_all_links(&Link::filling), "filling"_a,
            "A copy whose calls wait for this share of the time in which a pipeline fills.")
       .def(

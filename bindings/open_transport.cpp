@@ -85,7 +85,7 @@ void bind_open_transport(nb::module_& m) {
       .def("send", &OpenTransport::send, "peer"_a, "tag"_a, "buffers"_a, "stamp"_a = 0, "kind"_a = "",
            "kind: of the call that it belongs to, equal on both sides; none: of no call.")
       .def("receive", &OpenTransport::receive, "peer"_a, "tag"_a, "buffers"_a, "stamp"_a = 0, "kind"_a = "")
-      .def("consume", &OpenTransport::consume, "peer"_a, "tag"_a, "bytes"_a, "consumer"_a,
+      .def("consume", &OpenTransport::consume, "peer"_a, "tag"_a, "bytes"_a, "consumer"_a, "kind"_a = "",
            "Receive by calling consumer(offset, data) for each piece.")
       .def("progress", &OpenTransport::progress, "Move what can be moved; the numbers of the finished requests.")
       .def(

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gil.h"
+#include "plan_dict.h"
 #include "transport/transport.h"
 
 namespace lanecast {
@@ -71,8 +72,8 @@ class OpenTransport {
     return post<Buffer>(peer, tag, buffers, stamp, kind, &Transport::post_recv);
   }
 
-  std::size_t consume(int peer, std::uint64_t tag, std::size_t bytes, PyConsumer consumer) {
-    PostedMessage& request = add(peer, tag, {});
+  std::size_t consume(int peer, std::uint64_t tag, std::size_t bytes, PyConsumer consumer, std::string_view kind) {
+    PostedMessage& request = add(peer, tag, {}, kind);
     request.consumer = std::make_unique<CallingConsumer>(std::move(consumer));
     request.message.bytes = bytes;
     request.message.consumer = request.consumer.get();
@@ -105,21 +106,21 @@ class OpenTransport {
   template <class Array>
   std::size_t post(int peer, std::uint64_t tag, const nanobind::object& buffers, std::uint32_t stamp,
                    std::string_view kind, void (Transport::*how)(Message&)) {
-    PostedMessage& request = add(peer, tag, spans_of(nanobind::cast<std::vector<Array>>(buffers)));
+    PostedMessage& request = add(peer, tag, spans_of(nanobind::cast<std::vector<Array>>(buffers)), kind);
     request.message.stamp = stamp;
-    if (const auto of_call = kind_from(kind)) describe(request.message, *of_call);
     request.buffers = buffers;
     const WithoutGil release;
     (get().*how)(request.message);
     return request.number;
   }
 
-  PostedMessage& add(int peer, std::uint64_t tag, std::vector<Span> spans) {
+  PostedMessage& add(int peer, std::uint64_t tag, std::vector<Span> spans, std::string_view kind) {
     if (!get().reaches(peer)) throw UsageError("this transport does not reach rank " + std::to_string(peer));
     auto request = std::make_unique<PostedMessage>();
     request->number = next_++;
     request->spans = std::move(spans);
     request->message = {peer, tag, 0, request->spans, nullptr};
+    if (!kind.empty()) request->message.kind = kind_named(kind);
     request->message.passed_on = tag % 2 == 1;  // so that some are
     for (const Span& span : request->spans) request->message.bytes += span.bytes;
     PostedMessage& added = *request;

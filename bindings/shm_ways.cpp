@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "bindings.h"
+#include "plan_dict.h"
 #include "transport/shm/way.h"
 
 namespace nb = nanobind;
@@ -14,12 +15,14 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-Message message(std::size_t bytes, std::uint64_t tag, bool sums = false, int peer = 0, std::uint32_t stamp = 0) {
+Message message(std::size_t bytes, std::uint64_t tag, bool sums = false, int peer = 0, std::uint32_t stamp = 0,
+                std::string_view kind = "") {
   Message made;
   made.peer = peer;
   made.tag = tag;
   made.bytes = bytes;
-  made.sums = sums;
+  if (!kind.empty()) made.kind = kind_named(kind);
+  if (sums) made.kind = Kind::all_reduce;
   made.stamp = stamp;
   return made;
 }
@@ -39,10 +42,12 @@ void bind_shm_ways(nb::module_& m) {
       .def(nb::init<const ShmWays*>(), "first"_a.none(), nb::keep_alive<1, 2>())
       .def(
           "choose",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int sender, std::uint32_t stamp) {
-            return rank.ways.choose(message(bytes, tag, sums, sender, stamp)) == shm::ShmWay::read ? "read" : "stream";
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int sender, std::uint32_t stamp,
+             std::string_view kind) {
+            const Message awaited = message(bytes, tag, sums, sender, stamp, kind);
+            return rank.ways.choose(awaited) == shm::ShmWay::read ? "read" : "stream";
           },
-          "bytes"_a, "tag"_a, "sums"_a = false, "sender"_a = 0, "stamp"_a = 0)
+          "bytes"_a, "tag"_a, "sums"_a = false, "sender"_a = 0, "stamp"_a = 0, "kind"_a = "")
       .def(
           "choose_to_send",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, int receiver) {
@@ -72,8 +77,8 @@ void bind_shm_ways(nb::module_& m) {
           "received",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
              std::optional<std::size_t> part, std::optional<std::int64_t> all_ns, bool declined, int sender,
-             bool beside, std::uint32_t stamp) {
-            const Message came = message(bytes, tag, false, sender, stamp);
+             bool beside, std::uint32_t stamp, std::string_view kind) {
+            const Message came = message(bytes, tag, false, sender, stamp, kind);
             if (!beside) rank.begun_ns = rank.now_ns;
             rank.now_ns += all_ns ? *all_ns : ns.value();
             const shm::Took took{rank.ways.ended(came, 0, rank.begun_ns, rank.now_ns), ns};
@@ -81,10 +86,16 @@ void bind_shm_ways(nb::module_& m) {
             read ? rank.ways.read(came, part.value_or(bytes), took) : rank.ways.streamed(came, declined, took);
           },
           "bytes"_a, "tag"_a, "read"_a, "ns"_a, "part"_a = nb::none(), "all_ns"_a = nb::none(), "declined"_a = false,
-          "sender"_a = 0, "beside"_a = false, "stamp"_a = 0,
+          "sender"_a = 0, "beside"_a = false, "stamp"_a = 0, "kind"_a = "",
           "ns: that its copies took; None where nobody looked at the clock. part: the bytes that it has read itself. "
           "all_ns: since the message before it; None: ns. declined: it was streamed though it was to be read. beside: "
           "it began together with the one before it.")
+      .def(
+          "shared",
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, int sender) {
+            rank.ways.shared(message(bytes, tag, false, sender));
+          },
+          "bytes"_a, "tag"_a, "sender"_a = 0, "It came through an outbox, for others as well.")
       .def(
           "sent",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::int64_t ns, std::uint32_t stamp) {
@@ -95,13 +106,12 @@ void bind_shm_ways(nb::module_& m) {
           "bytes"_a, "tag"_a, "ns"_a, "stamp"_a = 0, "ns: that its copies into the ring took.")
       .def(
           "written",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns,
-             std::uint32_t stamp) {
-            const Message left = message(bytes, tag, false, 0, stamp);
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::size_t part, std::int64_t ns) {
+            const Message left = message(bytes, tag);
             rank.ways.sends(left);
             rank.ways.written(left, part, ns);
           },
-          "bytes"_a, "tag"_a, "part"_a, "ns"_a, "stamp"_a = 0, "part: the bytes that it has written, as the sender.");
+          "bytes"_a, "tag"_a, "part"_a, "ns"_a, "part: the bytes that it has written, as the sender.");
   m.def(
       "shm_is_worth_a_choice",
       [](std::size_t bytes, std::uint64_t tag, bool sums) { return shm::is_worth_a_choice(message(bytes, tag, sums)); },

@@ -103,16 +103,18 @@ def _exchange(ways: _core.ShmWays, messages: int, read: float) -> list[str]:
     return seen
 
 
-def _calls_with_all(ways: _core.ShmWays, stamps: Sequence[int], sends: bool, peers: int = 7) -> list[set[str]]:
+def _calls_with_all(
+    ways: _core.ShmWays, stamps: Sequence[int], sends: bool, peers: int = 7, kind: str = ""
+) -> list[set[str]]:
     """The ways of each call's messages, one from each peer. A stream costs 0.1 ns a byte at either end, a read 0.15."""
     seen = []
     for stamp in stamps:
-        asked = [ways.choose(MIB, FIRST, sender=peer, stamp=stamp) for peer in range(peers)]
+        asked = [ways.choose(MIB, FIRST, sender=peer, stamp=stamp, kind=kind) for peer in range(peers)]
         for _ in range(peers if sends else 0):
             ways.sent(MIB, FIRST, MIB // 10, stamp)
         for peer, way in enumerate(asked):
             ns = int(MIB * (0.15 if way == "read" else 0.1))
-            ways.received(MIB, FIRST, way == "read", ns, sender=peer, stamp=stamp)
+            ways.received(MIB, FIRST, way == "read", ns, sender=peer, stamp=stamp, kind=kind)
         seen.append(set(asked))
     return seen
 
@@ -131,6 +133,36 @@ def test_a_call_that_only_receives_is_no_exchange_from_the_second_on() -> None:
     received = _calls_with_all(ways, range(60, 62), sends=False, peers=1)
     assert received == [{"read"}, {"stream"}]  # which nobody has tried in such calls yet
     assert _calls_with_all(ways, range(62, 64), sends=True)[1] == {"read"}
+
+
+@pytest.mark.parametrize("peers", [1, 3, 7])
+def test_calls_of_two_kinds_in_turns_each_keep_their_way(peers: int) -> None:
+    """Who exchanges and receives in turns would else begin each call as if it were the one before."""
+    ways = _core.ShmWays(None)
+    exchanged, received = [], []
+    for turn in range(60):
+        exchanged += _calls_with_all(ways, [1 + 2 * turn], sends=True, peers=peers, kind="all_to_all")
+        received += _calls_with_all(ways, [2 + 2 * turn], sends=False, peers=1, kind="scatter")
+    known = 2 * TRIALS + 1
+    assert exchanged[known:] == [{"read"}] * (60 - known)
+    assert received[known:] == [{"stream"}] * (60 - known)
+
+
+@pytest.mark.parametrize("under_way", [1, 8, 24])
+def test_calls_that_are_under_way_together_are_told_apart(under_way: int) -> None:
+    ways = _core.ShmWays(None)
+    seen: list[str] = []
+    for first in range(1, 144, under_way):  # before the slower way is tried again
+        messages = [(stamp, peer) for stamp in range(first, first + under_way) for peer in range(7)]
+        for stamp, _ in messages:
+            ways.sent(MIB, FIRST, MIB // 10, stamp)
+        asked = [ways.choose(MIB, FIRST, sender=peer, stamp=stamp, kind="all_to_all") for stamp, peer in messages]
+        for (stamp, peer), way in zip(messages, asked, strict=True):
+            ns = int(MIB * (0.15 if way == "read" else 0.1))
+            ways.received(MIB, FIRST, way == "read", ns, sender=peer, stamp=stamp, kind="all_to_all")
+        seen += asked
+    half = len(seen) // 2
+    assert seen[half:] == ["read"] * (len(seen) - half)
 
 
 @pytest.mark.parametrize("read", [0.5, 2.0])
@@ -169,6 +201,15 @@ def test_short_messages_of_several_senders_to_one_that_only_receives_are_streame
     assert "read" not in _calls(ways, 4 * TRIALS, (1, 2, 3))[1:]
     assert _calls(ways, 4 * TRIALS, (1,))[-TRIALS:] == ["read"] * TRIALS  # a scatter's, later
     assert _calls(ways, 2, (1, 2, 3))[4:] == ["stream"] * 2
+
+
+def test_what_went_to_several_ranks_makes_no_crowd() -> None:
+    """Two broadcasts of one root, which this rank was not alone in, are over when another one scatters."""
+    ways = _core.ShmWays(None)
+    for _ in range(2):
+        ways.choose(MEDIUM, FIRST, sender=1)
+        ways.shared(MEDIUM, FIRST, sender=1)
+    assert _calls(ways, 4 * TRIALS, (2,))[-TRIALS:] == ["read"] * TRIALS
 
 
 def test_who_has_one_sender_now_tries_as_often_as_that_one_needs() -> None:

@@ -100,7 +100,7 @@ class Endpoint:
 
     def consume(self, peer: int, item: Item) -> Recorder:
         recorder = Recorder(self._due_from(peer, item))
-        self.watch(self.transport.consume(peer, item.tag, item.size, recorder))
+        self.watch(self.transport.consume(peer, item.tag, item.size, recorder, item.kind))
         return recorder
 
     def refuse(self, peer: int, tag: int, into: Bytes, stamp: int, kind: str = "") -> None:

@@ -18,6 +18,7 @@ from transport_endpoint import Endpoint, Item, payload
 
 # Empty, smallest, around the limit of what is sent unasked, several fragments with a rest.
 SIZES = (0, 8, 8_192, 8_193, 100_001)
+KINDS = ("", "all_gather", "broadcast", "reduce", "reduce_scatter", "gather", "scatter", "all_to_all")
 
 
 def any_order_of_tags(end: Endpoint) -> None:
@@ -147,6 +148,29 @@ def medium_again_and_again(end: Endpoint) -> None:
                     post(peer, item)
                 if late:
                     end.progress()
+        end.wait()
+
+
+def of_every_kind(end: Endpoint) -> None:
+    """Messages of calls of all kinds under two tags, of lengths about those from which they go another way."""
+    sizes = (0, 8, 8_193, 16_385, 24_576, 32_768, 32_769, 40_000, 65_536, 65_537, 131_073, 300_001)
+    rng = random.Random(11)  # the same on all ranks
+    for _ in range(12):
+        items = [Item(rng.choice((0, 1)), serial, rng.choice(sizes), kind=rng.choice(KINDS)) for serial in range(12)]
+        receives_first = rng.random() < 0.5
+        late = rng.random() < 0.3
+
+        def receive(peer: int, item: Item) -> None:
+            consumes = end.transport.consumes and item.kind in ("reduce", "reduce_scatter")
+            end.consume(peer, item) if consumes else end.receive(peer, item)
+
+        posts = [end.send, receive]
+        for post in reversed(posts) if receives_first else posts:
+            for peer in end.peers:
+                for item in items:
+                    post(peer, item)
+            if late:
+                end.progress()
         end.wait()
 
 
@@ -434,6 +458,7 @@ EVERY_TRANSPORT = (
     done_is_out_of_the_senders_hands,
     large_again_and_again,
     medium_again_and_again,
+    of_every_kind,
     one_memory_to_all,
     late_receiver,
     gather_and_scatter,

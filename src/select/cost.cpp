@@ -89,9 +89,8 @@ Stage by_link(Cost cost, double reduced, const Load& load, const Models& models)
   const bool has_time = link.crowd <= 1;  // the cores that move its messages
   const bool once = cost.one_content && load.kind == Kind::broadcast && load.bytes >= link.traits.sends_once_from;
   if (once) cost = with_one_copy(cost, link.traits.by_library, load.ranks);
-  // Messages that long wait until their receivers copy them.
   const bool is_read = !link.traits.by_itself && !load.on_gpus &&
-                       load.bytes / static_cast<std::size_t>(load.ranks) >= link.traits.sends_once_from;
+                       load.bytes / static_cast<std::size_t>(load.ranks) >= link.traits.read_from;
   const bool beside = is_read && cost.hands_out && load.kind == Kind::scatter;
   if (beside) cost = with_own_copies(cost, load.ranks);
   const double sent = static_cast<double>(load.bytes) * cost.volume;

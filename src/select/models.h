@@ -26,7 +26,7 @@ struct LinkTraits {
   bool by_library = false;  // within a host: cores handle its messages one after the other, and store all
   bool by_itself = false;   // its bytes move while the caller's thread adds others
   std::size_t sends_once_from = SIZE_MAX;  // bytes: what goes to several ranks costs its sender no more than to one
-  std::size_t asks_from = SIZE_MAX, asking_bytes = 0;  // as in Traits
+  std::size_t asks_from = SIZE_MAX, asking_bytes = 0, read_from = SIZE_MAX;  // as in Traits
 };
 
 /// T(message) = alpha + bytes · beta.

@@ -73,18 +73,12 @@ struct Message {
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
   std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Traits::compares_stamps
-  // Only times depend on these; the first three are equal on both sides. May its sender send the same bytes to others,
-  // too? Do others send such messages to its receiver? May its sender have added it up?
-  bool to_several = false, from_several = false, sums = false;
-  bool passed_on = false;  // has its sender written it in this call?
+  std::optional<Kind> kind;      // of that call, equal on both sides; none: of no call, or nobody says
+  bool passed_on = false;        // has its sender written it in this call? Only times depend on it
 };
 
-/// Says of a message what both sides know by the kind of its call.
-inline void describe(Message& message, Kind kind) {
-  message.to_several = may_multiply(kind);
-  message.from_several = kind == Kind::gather;
-  message.sums = may_reduce(kind);
-}
+/// May its sender have added it up?
+inline bool may_be_sums(const Message& message) { return message.kind && may_reduce(*message.kind); }
 
 /// Throws for a message that has met this rank's receive of another length or stamp. sent: its bytes, "more" where the
 /// transport does not learn how many. Calls may be equal as far as all ranks know and their messages not: of no
@@ -116,11 +110,13 @@ struct Traits {
   bool shares_wires = false;
   /// Does a long message leave only when its receiver has answered, on what messages the other way also take?
   bool announces = false;
-  /// Or, from so many bytes on, only when its receiver has asked for it? That takes both about the time of copying
-  /// `asking_bytes`.
+  /// Or one that will be added, from so many bytes on, only when its receiver has asked for it? That takes both about
+  /// the time of copying `asking_bytes`.
   std::size_t asks_from = SIZE_MAX, asking_bytes = 0;
   /// From how many bytes on a sender copies what goes to several peers at once only once, however many they are.
   std::size_t sends_once_from = SIZE_MAX;
+  /// From how many bytes on receivers may copy it straight from where its sender has it, each what is its own.
+  std::size_t read_from = SIZE_MAX;
   /// Does a receive compare its stamp with its message's, and throw MismatchError where they differ? Where not, the
   /// executor makes the stamp part of the tag: messages of different calls then never meet.
   bool compares_stamps = false;

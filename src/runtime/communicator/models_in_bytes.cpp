@@ -13,7 +13,8 @@ namespace {
 
 template <class Archive>
 void each_field(Archive& archive, LinkTraits& traits) {
-  archive(traits.by_library, traits.by_itself, traits.sends_once_from, traits.asks_from, traits.asking_bytes);
+  archive(traits.by_library, traits.by_itself, traits.sends_once_from, traits.asks_from, traits.asking_bytes,
+          traits.read_from);
 }
 
 template <class Archive>

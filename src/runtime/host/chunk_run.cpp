@@ -140,7 +140,7 @@ Transport& ChunkRun::address(StepMessage& message, std::uint32_t step) {
   message.step = step;
   message.peer = plan_.steps[step].peer;
   message.stamp = context_.stamp;
-  describe(message, plan_.collective.kind);
+  message.kind = plan_.collective.kind;
   Transport& transport = transport_to(message.peer);
   const std::uint64_t ordinal = std::uint64_t{plan_.steps[step].ordinal} * chunk_.count + chunk_.index;
   message.tag = call_tag(transport, ordinal, message.stamp);

@@ -47,12 +47,16 @@ Link link_of(const Transport& transport, bool within_host) {
   if (library)
     return {.alpha_s = 2e-6,
             .beta_s_per_byte = 1 / 4e9,
-            .traits = {.by_library = true, .by_itself = traits.moves_by_itself, .sends_once_from = kReadByReceivers}};
+            .traits = {.by_library = true,
+                       .by_itself = traits.moves_by_itself,
+                       .sends_once_from = kReadByReceivers,
+                       .read_from = kReadByReceivers}};
   return {.alpha_s = 1e-6,
           .beta_s_per_byte = 1 / 5e9,
           .traits = {.sends_once_from = traits.sends_once_from,
                      .asks_from = traits.asks_from,
-                     .asking_bytes = traits.asking_bytes},
+                     .asking_bytes = traits.asking_bytes,
+                     .read_from = traits.read_from},
           .filling = filling_of(name)};
 }
 

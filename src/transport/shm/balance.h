@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a rank sends while it receives messages of one sort: by that it knows whether a call is an exchange.
+// How much a rank sends while it receives messages of one sort: by that it knows whether it takes part in an exchange.
 //
-// All-to-alls post what they send before anything comes, so only a call as a whole tells. Of messages that ranks send
-// of their own accord nobody knows which belong together; there the last few count.
+// All-to-alls post what they send before anything comes, so only a call as a whole tells, and the last one of its kind
+// tells for the next one: whoever broadcasts and exchanges in turns does both. Of messages that ranks send of their own
+// accord nobody knows which belong together; there the last few count.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "transport/transport.h"
 
@@ -24,16 +26,16 @@ struct Traffic {
   }
 };
 
-/// The same by call, of the last few calls; and of all messages outside calls together.
+/// The same by call, of the last calls; and of all messages outside calls together.
 class TrafficOfCalls {
  public:
   void sends(const Message& message) { of(message.stamp).sent += message.bytes; }
   void receives(const Message& message, std::size_t bytes) { of(message.stamp).received += bytes; }
 
-  /// Null: that was long ago.
+  /// Null: outside any call, or that was long ago.
   const Traffic* find(std::uint32_t stamp) const {
-    const auto found = std::ranges::find(calls_, stamp, &Call::stamp);
-    return found == calls_.end() ? nullptr : &found->traffic;
+    const std::size_t place = stamp != 0 ? place_of(stamp) : kCalls;
+    return place < kCalls ? &calls_[place].traffic : nullptr;
   }
   const Traffic& outside() const { return outside_; }
 
@@ -42,44 +44,39 @@ class TrafficOfCalls {
     std::uint32_t stamp = 0;
     Traffic traffic;
   };
-  static constexpr std::size_t kCalls = 8;  // more are seldom under way
+  // Of more that are under way at a time the first are forgotten, and taken for calls that send nothing.
+  static constexpr std::size_t kCalls = 32;
 
   Traffic& of(std::uint32_t stamp) {
     if (stamp == 0) return outside_;
-    const auto found = std::ranges::find(calls_, stamp, &Call::stamp);
-    if (found != calls_.end()) return found->traffic;
-    oldest_ = (oldest_ + 1) % kCalls;
-    calls_[oldest_] = {stamp, {}};
-    return calls_[oldest_].traffic;
+    const std::size_t known = place_of(stamp);
+    if (known < kCalls) return calls_[known].traffic;
+    newest_ = (newest_ + 1) % kCalls;
+    calls_[newest_] = {stamp, {}};
+    return calls_[newest_].traffic;
+  }
+  /// kCalls: nowhere. The last calls are asked for most.
+  std::size_t place_of(std::uint32_t stamp) const {
+    for (std::size_t age = 0; age < kCalls; ++age) {
+      const std::size_t place = (newest_ + kCalls - age) % kCalls;
+      if (calls_[place].stamp == stamp) return place;
+    }
+    return kCalls;
   }
 
   Traffic outside_;
   std::array<Call, kCalls> calls_;
-  std::size_t oldest_ = 0;
+  std::size_t newest_ = 0;
 };
 
-class Balance {
+/// Of messages outside calls.
+class RecentBalance {
  public:
-  double share() const {
-    if (stamp_ == 0) return received_ > 0 ? std::min(1.0, sent_ / received_) : 0;
-    return of_last_call_ < 0 ? so_far_ : of_last_call_;
-  }
-
-  /// A message is awaited, or comes: of another call, and the one before has said all.
-  void meet(const Message& message, const TrafficOfCalls& all) {
-    if (message.stamp == stamp_) return;
-    const Traffic* const last = stamp_ == 0 ? nullptr : all.find(stamp_);
-    if (last && last->received > 0) of_last_call_ = last->share();
-    stamp_ = message.stamp;
-  }
-
-  void came(const Message& message, const TrafficOfCalls& all) {
-    meet(message, all);
-    if (const Traffic* const call = stamp_ == 0 ? nullptr : all.find(stamp_)) so_far_ = call->share();
-    if (stamp_ != 0) return;
-    const Traffic now = all.outside();
-    follow(sent_, now.sent - seen_.sent, message.bytes);
-    follow(received_, now.received - seen_.received, message.bytes);
+  double share() const { return received_ > 0 ? std::min(1.0, sent_ / received_) : 0; }
+  /// One has come, of so many bytes.
+  void came(std::size_t bytes, const Traffic& now) {
+    follow(sent_, now.sent - seen_.sent, bytes);
+    follow(received_, now.received - seen_.received, bytes);
     seen_ = now;
   }
 
@@ -88,14 +85,41 @@ class Balance {
   /// sent when the first one comes; what was sent beyond so many has nothing to do with it.
   static constexpr double kOfLate = 0.8, kMostInBatch = 4;
 
-  static void follow(double& of_late, std::uint64_t now, std::size_t message_bytes) {
-    of_late = kOfLate * of_late + std::min(static_cast<double>(now), kMostInBatch * static_cast<double>(message_bytes));
+  static void follow(double& of_late, std::uint64_t now, std::size_t bytes) {
+    of_late = kOfLate * of_late + std::min(static_cast<double>(now), kMostInBatch * static_cast<double>(bytes));
   }
 
-  std::uint32_t stamp_ = 0;                // of the call that is met
-  double of_last_call_ = -1, so_far_ = 0;  // share of the call before it, -1: there was none; and of itself
-  double sent_ = 0, received_ = 0;         // bytes outside calls, of late
-  Traffic seen_;                           // outside calls, when that was last looked at
+  double sent_ = 0, received_ = 0;  // bytes of late
+  Traffic seen_;                    // when that was last looked at
+};
+
+class Balance {
+ public:
+  double share() const { return stamp_ == 0 ? outside_.share() : of_last_call_[kind_].value_or(so_far_); }
+
+  /// A message is awaited, or comes: of another call, so what the one before has said so far counts for its kind.
+  void meet(const Message& message, const TrafficOfCalls& all) {
+    if (message.stamp == stamp_) return;
+    const Traffic* const last = all.find(stamp_);
+    if (last && last->received > 0) of_last_call_[kind_] = static_cast<float>(last->share());
+    stamp_ = message.stamp;
+    kind_ = message.kind ? static_cast<std::size_t>(*message.kind) : kOfNoKind;
+  }
+
+  void came(const Message& message, const TrafficOfCalls& all) {
+    meet(message, all);
+    if (stamp_ == 0) outside_.came(message.bytes, all.outside());
+    if (const Traffic* const call = all.find(stamp_)) so_far_ = static_cast<float>(call->share());
+  }
+
+ private:
+  static constexpr std::size_t kOfNoKind = static_cast<std::size_t>(Kind::composition) + 1;
+
+  std::uint32_t stamp_ = 0;  // of the call that is met, and its kind
+  std::size_t kind_ = kOfNoKind;
+  float so_far_ = 0;  // its share
+  std::array<std::optional<float>, kOfNoKind + 1> of_last_call_;
+  RecentBalance outside_;
 };
 
 }  // namespace lanecast::shm

@@ -191,7 +191,7 @@ void Incoming::take_data(const std::byte* data, std::size_t bytes, std::vector<M
     const Message& message = *stream_.message;
     Took took{ways_.ended(message, stream_.first_bytes, stream_.begun_ns, wall_clock_ns()), {}};
     if (stream_.timed) took.copies_ns = stream_.copies_ns;
-    if (!stream_.shared) ways_.streamed(message, stream_.declined, took);
+    stream_.shared ? ways_.shared(message) : ways_.streamed(message, stream_.declined, took);
   }
   finish(stream_.message, done);
   stream_.message = nullptr;

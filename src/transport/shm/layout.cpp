@@ -49,11 +49,11 @@ std::size_t eager_bytes_for(std::size_t ring_bytes, std::size_t wish) {
   return std::min(wish > 0 ? wish : suited, ring_bytes / 3);
 }
 
-/// What leaves unasked is copied twice, and once for each of `receivers`; of two ranks the sender may have it read.
-std::size_t eager_bytes_of_moved(std::size_t ranks, std::size_t receivers, const ShmOptions& options,
-                                 std::size_t most) {
+/// Of what is only moved. What costs more to copy twice than to ask for is better read; for several ranks it is copied
+/// `copies` times more. Of two ranks the sender may have it read.
+std::size_t eager_bytes_of_moved(std::size_t ranks, std::size_t copies, const ShmOptions& options, std::size_t most) {
   if (options.eager_bytes > 0 || ranks <= 2) return most;
-  return std::min(std::max(kAskingBytes / receivers, kLeastEagerBytes), most);
+  return std::min(std::max(kAskingBytes / copies, kLeastEagerBytes), most);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct ShmLayout {
   std::size_t ranks = 0;       // of the host
   std::size_t ring_bytes = 0;  // a power of two
   // Up to here a message leaves at once; larger ones wait to be asked for.
-  std::size_t eager_bytes = 0;           // of what is added, or comes from several ranks to one that sends nothing
+  std::size_t eager_bytes = 0;           // of what is added, or comes from several ranks to one: nobody reads that
   std::size_t readable_eager_bytes = 0;  // of what its receiver may rather read
   std::size_t shared_eager_bytes = 0;    // of what may go to several ranks
   std::size_t fragment_bytes = 0;        // payload of a packet of a large message at least, a multiple of 64
@@ -28,13 +28,14 @@ struct ShmLayout {
   bool operator==(const ShmLayout&) const = default;
 
   bool is_large(const Message& message) const {
-    if (message.to_several) return message.bytes > shared_eager_bytes;
-    return message.bytes > (message.sums || message.from_several ? eager_bytes : readable_eager_bytes);
+    if (message.kind && may_multiply(*message.kind)) return message.bytes > shared_eager_bytes;
+    const bool stays = may_be_sums(message) || message.kind == Kind::gather;
+    return message.bytes > (stays ? eager_bytes : readable_eager_bytes);
   }
   /// Does its notice tell where it lies, as far as that takes no line more? Of what may go to several peers its sender
   /// decides later whether it is read.
   bool notice_tells(const Message& message) const {
-    return outbox_places == 0 || (!message.to_several && message.tag < first_message_tag(UINT64_MAX));
+    return outbox_places == 0 || (message.kind && !may_multiply(*message.kind));
   }
   /// Does its sender choose whether it leaves at once or is read by what its notice tells? That spares one copy of two,
   /// and takes words there and back.

@@ -29,7 +29,7 @@ void Outgoing::post(Message& message, bool comes_back, std::vector<Message*>& do
   if (unasked) {
     sending.first = PacketKind::eager;
   } else {
-    sending.content = outbox_.enter(message);
+    if (!layout_.notice_tells(message)) sending.content = outbox_.enter(message);  // else nobody gets the same
     read_notes(done);  // a receive that has been posted by now spares the notice
     if (const auto wish = asked_for_.pop(message.tag)) {
       turns_.push_back({kind_for(*wish, message), sending});

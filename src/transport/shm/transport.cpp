@@ -23,6 +23,7 @@ constexpr auto kPatience = std::chrono::seconds(2);
 ShmTransport::ShmTransport(const Bootstrap& bootstrap, std::span<const int> local_ranks, const ShmOptions& options)
     : rank_(bootstrap.rank),
       layout_(shm::layout_for(local_ranks.size(), options)),
+      may_read_(options.single_copy != SingleCopy::off),
       host_(bootstrap, {local_ranks.begin(), local_ranks.end()}, layout_, options.single_copy),
       outbox_(host_.outbox()),
       pair_of_rank_(bootstrap.size, -1) {

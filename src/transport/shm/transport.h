@@ -38,6 +38,7 @@ class ShmTransport : public Transport {
             .asks_from = layout_.eager_bytes + 1,
             .asking_bytes = shm::kAskingBytes,
             .sends_once_from = outbox_.has_places() ? layout_.shared_eager_bytes + 1 : SIZE_MAX,
+            .read_from = may_read_ ? layout_.readable_eager_bytes + 1 : SIZE_MAX,
             .compares_stamps = true};
   }
   bool may_be_read(int peer, std::size_t bytes, bool sums) const override;
@@ -87,6 +88,7 @@ class ShmTransport : public Transport {
 
   const int rank_;
   const shm::ShmLayout layout_;
+  const bool may_read_;  // as far as all ranks know alike
   shm::Host host_;
   shm::Outbox outbox_;
   std::optional<shm::Ways> ways_;  // where there are neighbours

@@ -32,6 +32,7 @@ constexpr double kSendsToo = 0.2;
 /// moves.
 constexpr int kOrigins = 3;
 constexpr int kLengths = kSorts / kOrigins;
+static_assert(kLengths * kOrigins == kSorts);
 
 double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; }
 
@@ -48,16 +49,16 @@ bool is_worth_a_choice(std::size_t bytes, bool sums) {
 }
 
 bool is_worth_a_choice(const Message& message) {
-  return is_worth_a_choice(message.bytes, is_later(message) && message.sums);
+  return is_worth_a_choice(message.bytes, is_later(message) && may_be_sums(message));
 }
 
 bool may_be_read_unasked(const Message& message) {
-  return message.tag < first_message_tag(UINT64_MAX) && !message.sums && is_worth_a_choice(message);
+  return message.tag < first_message_tag(UINT64_MAX) && !may_be_sums(message) && is_worth_a_choice(message);
 }
 
 std::size_t sort_of(const Message& message) {
   const int doublings = std::bit_width(message.bytes) - std::bit_width(kLeastToRead);
-  const std::size_t origin = !is_later(message) ? 0 : message.sums ? 1 : 2;
+  const std::size_t origin = !is_later(message) ? 0 : may_be_sums(message) ? 1 : 2;
   return kOrigins * static_cast<std::size_t>(std::clamp(doublings, 0, kLengths - 1)) + origin;
 }
 

@@ -78,6 +78,8 @@ class Ways {
   }
   /// declined: it was to be read.
   void streamed(const Message& message, bool declined, const Took& took);
+  /// It came through an outbox, for others as well: that teaches nothing.
+  void shared(const Message& message) { of(message).crowd.came(); }
   /// Of `bytes` of it, which this rank has copied; its sender the others.
   void read(const Message& message, std::size_t bytes, const Took& took);
   /// At the sender: its receiver has copied the others.
