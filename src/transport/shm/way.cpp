@@ -32,7 +32,7 @@ constexpr double kSendsToo = 0.2;
 /// moves.
 constexpr int kOrigins = 3;
 constexpr int kLengths = kSorts / kOrigins;
-static_assert(kLengths * kOrigins == kSorts);
+static_assert(kSorts % kOrigins == 0);
 
 double follow(double of_late, double now) { return 0.75 * of_late + 0.25 * now; }
 
