@@ -40,7 +40,7 @@ class TrafficOfCalls {
   const Traffic& outside() const { return outside_; }
 
  private:
-  struct Call {
+  struct TrafficOfCall {
     std::uint32_t stamp = 0;
     Traffic traffic;
   };
@@ -65,7 +65,7 @@ class TrafficOfCalls {
   }
 
   Traffic outside_;
-  std::array<Call, kCalls> calls_;
+  std::array<TrafficOfCall, kCalls> calls_;
   std::size_t newest_ = 0;
 };
 
