@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -49,6 +52,7 @@ struct Item {
   std::uint64_t tag;
   std::size_t bytes;
   int first;  // which of the items that are sent from this memory comes first
+  std::optional<Kind> kind;
 };
 
 /// What crosses a lane in a round; both ends know it.
@@ -57,8 +61,9 @@ std::vector<Item> items_of(unsigned round, int sender) {
   std::vector<Item> items(kMessages);
   for (int k = 0; k < kMessages; ++k) {
     const std::size_t most = std::size_t{1} << random() % 18;
-    items[k] = {random() % kTags, random() % most, k};
-    if (k > 0 && random() % 3 == 0) items[k] = {items[k].tag, items[k - 1].bytes, items[k - 1].first};
+    constexpr std::optional<Kind> kKinds[] = {{}, Kind::all_gather, Kind::gather, Kind::reduce, Kind::scatter};
+    items[k] = {random() % kTags, random() % most, k, kKinds[random() % std::size(kKinds)]};
+    if (k > 0 && random() % 3 == 0) items[k] = {items[k].tag, items[k - 1].bytes, items[k - 1].first, items[k].kind};
   }
   return items;
 }
@@ -101,7 +106,7 @@ struct Held : Consumer {
   void hold(const Item& item, std::byte* data, std::size_t cut) {
     spans[0] = {data, cut};
     spans[1] = {data + cut, item.bytes - cut};
-    message = {1, item.tag, item.bytes, spans, nullptr};
+    message = {1, item.tag, item.bytes, spans, nullptr, 0, item.kind};
   }
 };
 
@@ -110,11 +115,11 @@ class End {
   End(int me, LaneMemory& out, LaneMemory& in, const ShmLayout& layout)
       : me_(me),
         outbox_(outbox_at(out.outbox(), layout)),
-        outgoing_(out.lane(), layout, ways_, outbox_),
-        incoming_(
-            me, in.lane(), layout,
-            {getpid(), &peer_state_, me == 1 ? SingleCopy::on : SingleCopy::automatic, outbox_at(in.outbox(), layout)},
-            ways_) {}
+        outgoing_(out.lane(), process_.id(), SingleCopy::automatic, layout, ways_, outbox_, HUGE_VAL),
+        incoming_(me, in.lane(), layout,
+                  {process_.id(), &process_, &peer_state_, me == 1 ? SingleCopy::on : SingleCopy::automatic,
+                   outbox_at(in.outbox(), layout)},
+                  ways_) {}
 
   bool round(unsigned number) {
     std::mt19937 random(number * 7919 + static_cast<unsigned>(me_));
@@ -124,7 +129,7 @@ class End {
     std::size_t open = 0;
     std::vector<Message*> done;
     const auto progress = [&] {
-      incoming_.progress(done);
+      incoming_.progress(done, !outgoing_.has_pending());
       outgoing_.progress(done);
       open -= done.size();
       if (done.empty()) std::this_thread::yield();
@@ -140,7 +145,7 @@ class End {
       sends[s].hold(sent[s], sends[sent[s].first].memory.data(), sent[s].bytes / 3);
       receives[r].receive(due[r], random() % (due[r].bytes + 1), random() % 4 == 0);
       open += 2;
-      outgoing_.post(sends[s].message, done);
+      outgoing_.post(sends[s].message, incoming_.awaits_medium(0), done);
       incoming_.post(receives[r].message, done);
       open -= done.size();
       done.clear();
@@ -158,9 +163,10 @@ class End {
 
  private:
   const int me_;
+  const Process process_{getpid()};
   const std::atomic<OwnerState> peer_state_ = OwnerState::open;
   WayBoard board_{};
-  Ways ways_{board_, nullptr, 1};
+  Ways ways_{board_, nullptr};
   Outbox outbox_;
   Outgoing outgoing_;
   Incoming incoming_;
