@@ -15,14 +15,13 @@ using namespace nb::literals;
 namespace lanecast {
 namespace {
 
-Message message(std::size_t bytes, std::uint64_t tag, bool sums = false, int peer = 0, std::uint32_t stamp = 0,
-                std::string_view kind = "") {
+Message message(std::size_t bytes, std::uint64_t tag, std::string_view kind = "", int peer = 0,
+                std::uint32_t stamp = 0) {
   Message made;
   made.peer = peer;
   made.tag = tag;
   made.bytes = bytes;
   if (!kind.empty()) made.kind = kind_named(kind);
-  if (sums) made.kind = Kind::all_reduce;
   made.stamp = stamp;
   return made;
 }
@@ -42,17 +41,16 @@ void bind_shm_ways(nb::module_& m) {
       .def(nb::init<const ShmWays*>(), "first"_a.none(), nb::keep_alive<1, 2>())
       .def(
           "choose",
-          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int sender, std::uint32_t stamp,
-             std::string_view kind) {
-            const Message awaited = message(bytes, tag, sums, sender, stamp, kind);
+          [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::string_view kind, int sender,
+             std::uint32_t stamp) {
+            const Message awaited = message(bytes, tag, kind, sender, stamp);
             return rank.ways.choose(awaited) == shm::ShmWay::read ? "read" : "stream";
           },
-          "bytes"_a, "tag"_a, "sums"_a = false, "sender"_a = 0, "stamp"_a = 0, "kind"_a = "")
+          "bytes"_a, "tag"_a, "kind"_a = "", "sender"_a = 0, "stamp"_a = 0)
       .def(
           "choose_to_send",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, int receiver) {
-            return rank.ways.choose_to_send(message(bytes, tag, false, receiver)) == shm::ShmWay::read ? "read"
-                                                                                                       : "stream";
+            return rank.ways.choose_to_send(message(bytes, tag, "", receiver)) == shm::ShmWay::read ? "read" : "stream";
           },
           "bytes"_a, "tag"_a, "receiver"_a = 0)
       .def(
@@ -63,14 +61,14 @@ void bind_shm_ways(nb::module_& m) {
           "bytes"_a, "tag"_a)
       .def(
           "wants_time",
-          [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool sums, int peer) {
-            return rank.ways.wants_time(message(bytes, tag, sums, peer));
+          [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::string_view kind, int peer) {
+            return rank.ways.wants_time(message(bytes, tag, kind, peer));
           },
-          "bytes"_a, "tag"_a, "sums"_a = false, "peer"_a = 0)
+          "bytes"_a, "tag"_a, "kind"_a = "", "peer"_a = 0)
       .def(
           "wants_time_to_send",
           [](const ShmWays& rank, std::size_t bytes, std::uint64_t tag, int peer) {
-            return rank.ways.wants_time_to_send(message(bytes, tag, false, peer));
+            return rank.ways.wants_time_to_send(message(bytes, tag, "", peer));
           },
           "bytes"_a, "tag"_a, "peer"_a = 0)
       .def(
@@ -78,7 +76,7 @@ void bind_shm_ways(nb::module_& m) {
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, bool read, std::optional<std::int64_t> ns,
              std::optional<std::size_t> part, std::optional<std::int64_t> all_ns, bool declined, int sender,
              bool beside, std::uint32_t stamp, std::string_view kind) {
-            const Message came = message(bytes, tag, false, sender, stamp, kind);
+            const Message came = message(bytes, tag, kind, sender, stamp);
             if (!beside) rank.begun_ns = rank.now_ns;
             rank.now_ns += all_ns ? *all_ns : ns.value();
             const shm::Took took{rank.ways.ended(came, 0, rank.begun_ns, rank.now_ns), ns};
@@ -93,13 +91,13 @@ void bind_shm_ways(nb::module_& m) {
       .def(
           "shared",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, int sender) {
-            rank.ways.shared(message(bytes, tag, false, sender));
+            rank.ways.shared(message(bytes, tag, "", sender));
           },
           "bytes"_a, "tag"_a, "sender"_a = 0, "It came through an outbox, for others as well.")
       .def(
           "sent",
           [](ShmWays& rank, std::size_t bytes, std::uint64_t tag, std::int64_t ns, std::uint32_t stamp) {
-            const Message left = message(bytes, tag, false, 0, stamp);
+            const Message left = message(bytes, tag, "", 0, stamp);
             rank.ways.sends(left);
             rank.ways.sent(left, ns);
           },
@@ -114,8 +112,10 @@ void bind_shm_ways(nb::module_& m) {
           "bytes"_a, "tag"_a, "part"_a, "ns"_a, "part: the bytes that it has written, as the sender.");
   m.def(
       "shm_is_worth_a_choice",
-      [](std::size_t bytes, std::uint64_t tag, bool sums) { return shm::is_worth_a_choice(message(bytes, tag, sums)); },
-      "bytes"_a, "tag"_a, "sums"_a);
+      [](std::size_t bytes, std::uint64_t tag, std::string_view kind) {
+        return shm::is_worth_a_choice(message(bytes, tag, kind));
+      },
+      "bytes"_a, "tag"_a, "kind"_a);
 }
 
 }  // namespace lanecast

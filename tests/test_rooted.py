@@ -250,9 +250,6 @@ def test_pipelines_of_a_host_have_fewer_chunks(kib: int, alone: int, in_a_row: i
     assert chunks(host.with_crowd(2)) == chunks(network.with_crowd(2))
 
 
-EAGER = 64 << 10  # bytes of a message
-
-
 @pytest.mark.parametrize(
     ("topology", "links"),
     [(Topology(16), [(1e-6, 2e-10)]), (Topology.parse("4x4", 16), [(2e-6, 2.5e-10), (1e-6, 2e-10)])],
@@ -268,6 +265,9 @@ def test_receivers_of_a_scatter_copy_their_own_parts_beside_each_other(
     assert one_copy_s < _core.predict("scatter", 16 << 20, topology, models, "direct", 1) < 1.2 * one_copy_s
     copied_by_the_root_s = (256 << 10) * 15 / 16 * links[0][1]
     assert _core.predict("scatter", 256 << 10, topology, models, "direct", 1) > copied_by_the_root_s
+
+
+EAGER = 64 << 10  # bytes of a message
 
 
 def chunks_where_asked(collective: str, size: int, ranks: int = 2, asking: int = 32 << 10, algorithm: str = "") -> int:

@@ -47,23 +47,23 @@ class Rank:
 
 
 @pytest.mark.parametrize(
-    ("tag", "sums", "least"),
+    ("tag", "kind", "least"),
     [
-        (FIRST, False, 24 * KIB),
-        (FIRST, True, 24 * KIB),
-        (LATER, False, 24 * KIB),
-        (LATER, True, 8 * MIB),  # the sender has mostly just added it up, and pays for a read
-        (OF_A_USER, False, 24 * KIB),
-        (OF_A_USER + 1, False, 24 * KIB),
+        (FIRST, "", 24 * KIB),
+        (FIRST, "all_reduce", 24 * KIB),
+        (LATER, "", 24 * KIB),
+        (LATER, "all_reduce", 8 * MIB),  # the sender has mostly just added it up, and pays for a read
+        (OF_A_USER, "", 24 * KIB),
+        (OF_A_USER + 1, "", 24 * KIB),
     ],
 )
-def test_what_is_worth_a_choice(tag: int, sums: bool, least: int) -> None:
-    assert [_core.shm_is_worth_a_choice(size, tag, sums) for size in (0, least - 1, least, 1 << 40)] == [
+def test_what_is_worth_a_choice(tag: int, kind: str, least: int) -> None:
+    assert [_core.shm_is_worth_a_choice(size, tag, kind) for size in (0, least - 1, least, 1 << 40)] == [
         *(False, False, True, True)
     ]
     ways = _core.ShmWays(None)
-    assert not ways.wants_time(least - 1, tag, sums)
-    assert ways.wants_time(least, tag, sums)  # nothing is known yet
+    assert not ways.wants_time(least - 1, tag, kind)
+    assert ways.wants_time(least, tag, kind)  # nothing is known yet
 
 
 @pytest.mark.parametrize("senders", [1, 3])
@@ -353,7 +353,7 @@ def test_what_was_moved_and_what_may_be_sums_learn_each_for_itself() -> None:
     for _ in range(2 * TRIALS):
         read = ways.choose(16 * MIB, LATER) == "read"
         ways.received(16 * MIB, LATER, read, 8 * MIB if read else 16 * MIB)
-    assert [ways.choose(16 * MIB, LATER, sums) for sums in (False, True)] == ["read", "stream"]
+    assert [ways.choose(16 * MIB, LATER, kind) for kind in ("", "all_reduce")] == ["read", "stream"]
 
 
 def test_who_also_sends_goes_the_way_of_the_hosts_first_rank() -> None:

@@ -73,8 +73,10 @@ struct Message {
   std::span<const Span> memory;  // sent from, or received into, in this order
   Consumer* consumer = nullptr;  // receive only: takes the bytes instead of `memory`
   std::uint32_t stamp = 0;       // below 2^31: the call it belongs to; see Traits::compares_stamps
-  std::optional<Kind> kind;      // of that call, equal on both sides; none: of no call, or nobody says
-  bool passed_on = false;        // has its sender written it in this call? Only times depend on it
+  // Of that call; none: of no call, or nobody says. Equal on both sides, or the transport may throw: by it both know
+  // how the message travels.
+  std::optional<Kind> kind;
+  bool passed_on = false;  // has its sender written it in this call? Only times depend on it
 };
 
 /// May its sender have added it up?

@@ -16,14 +16,14 @@
 
 namespace lanecast::shm {
 
+/// Bytes that are sent for each that is received, at most 1.
+inline double share_of(double sent, double received) { return received > 0 ? std::min(1.0, sent / received) : 0; }
+
 /// Bytes of one rank's messages that are worth a look.
 struct Traffic {
   std::uint64_t sent = 0, received = 0;
 
-  /// Bytes that are sent for each that is received, at most 1.
-  double share() const {
-    return received > 0 ? std::min(1.0, static_cast<double>(sent) / static_cast<double>(received)) : 0;
-  }
+  double share() const { return share_of(static_cast<double>(sent), static_cast<double>(received)); }
 };
 
 /// The same by call, of the last calls; and of all messages outside calls together.
@@ -72,7 +72,7 @@ class TrafficOfCalls {
 /// Of messages outside calls.
 class RecentBalance {
  public:
-  double share() const { return received_ > 0 ? std::min(1.0, sent_ / received_) : 0; }
+  double share() const { return share_of(sent_, received_); }
   /// One has come, of so many bytes.
   void came(std::size_t bytes, const Traffic& now) {
     follow(sent_, now.sent - seen_.sent, bytes);

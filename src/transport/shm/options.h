@@ -13,7 +13,7 @@ enum class SingleCopy : std::uint8_t { automatic, on, off };
 
 struct ShmOptions {
   std::size_t ring_bytes = 0;          // per ordered pair of ranks, a power of two; 0: shm::ring_bytes_for(ranks)
-  std::size_t eager_bytes = 0;         // messages up to here leave unasked; 0: as suits so many ranks
+  std::size_t eager_bytes = 0;         // messages up to here leave unasked; 0: as suits so many ranks and the call
   std::size_t fragment_bytes = 32768;  // larger ones travel in packets of this size at least
   SingleCopy single_copy = SingleCopy::automatic;
   /// A receiver is far where ordinary stores of what it reads cost so many times what others do, past the cache. Near
